@@ -1,0 +1,325 @@
+/* latent.h: learn from small images, on a CPU or a GPU, from C.
+ *
+ * The whole public interface of liblatent. The rules are the same everywhere:
+ *   - A function that can fail returns a latent_status; its result comes through the last pointer.
+ *     The sentence that explains a failure is latent_context_message().
+ *   - The library never prints, never exits and never reads the environment. It reports through the
+ *     callbacks below, which run on the calling thread.
+ *   - create/destroy come in pairs; destroy takes NULL. An object owns its memory; a const pointer that
+ *     an object hands out lives as long as the object.
+ *   - Images are uint8, [height][width][channel]. Tensors leave in PyTorch's order (OIHW, CHW).
+ *   - A context and the objects made with it belong to one thread at a time.
+ */
+#ifndef LATENT_H
+#define LATENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define LATENT_API __attribute__((visibility("default")))
+#else
+#define LATENT_API
+#endif
+
+#define LATENT_VERSION "0.1.0"
+
+LATENT_API const char *latent_version(void);
+
+/* ---- Status and context ------------------------------------------------------------------------ */
+
+typedef enum latent_status {
+    LATENT_OK = 0,
+    LATENT_ERROR_ARGUMENT,    /* a value the caller gave cannot be used */
+    LATENT_ERROR_IO,          /* the operating system refused a read, a write or a transfer */
+    LATENT_ERROR_FORMAT,      /* a file is not what it should be */
+    LATENT_ERROR_MEMORY,      /* out of host or device memory */
+    LATENT_ERROR_UNSUPPORTED, /* not compiled in, or not possible on this machine */
+    LATENT_ERROR_NUMERIC,     /* a loss or a gradient is no longer a finite number */
+    LATENT_ERROR_DEVICE,      /* the GPU reported an error */
+    LATENT_INTERRUPTED        /* stopped by latent_context_interrupt(); what could be saved was saved */
+} latent_status;
+
+typedef struct latent_context latent_context;
+
+typedef enum latent_log_level { LATENT_LOG_INFO, LATENT_LOG_WARNING } latent_log_level;
+typedef void (*latent_log_fn)(void *user, latent_log_level level, const char *message);
+
+LATENT_API latent_status latent_context_create(latent_context **out);
+LATENT_API void latent_context_destroy(latent_context *ctx);
+/* The sentence about the last failure; "" when nothing failed yet. */
+LATENT_API const char *latent_context_message(const latent_context *ctx);
+LATENT_API void latent_context_set_log(latent_context *ctx, latent_log_fn log, void *user);
+/* Async-signal-safe. Whatever long work runs on this context stops at its next safe point, saves what
+ * it can and returns LATENT_INTERRUPTED. */
+LATENT_API void latent_context_interrupt(latent_context *ctx);
+
+/* The candidate nearest to a mistyped word by edit distance, or NULL when none is near. */
+LATENT_API const char *latent_suggest(const char *word, const char *const *candidates, size_t count);
+
+/* ---- Nets -------------------------------------------------------------------------------------- */
+
+typedef struct latent_net latent_net;
+
+typedef enum latent_optimizer { LATENT_SGD, LATENT_ADAM, LATENT_ADAMW } latent_optimizer;
+typedef enum latent_schedule { LATENT_CONSTANT, LATENT_COSINE, LATENT_ONECYCLE } latent_schedule;
+
+/* How to train: the `train` line of a net file, which options may override. */
+typedef struct latent_recipe {
+    int epochs;
+    int batch;
+    latent_optimizer optimizer;
+    latent_schedule schedule;
+    double lr;           /* the peak rate for cosine and one-cycle */
+    double momentum;     /* SGD; for Adam, beta1 */
+    double beta2;        /* Adam, AdamW */
+    double epsilon;      /* Adam, AdamW */
+    double weight_decay; /* added to the gradient for SGD and Adam, decoupled for AdamW */
+} latent_recipe;
+
+typedef struct latent_net_info {
+    const char *name;    /* preset name or the file's base name */
+    const char *text;    /* the net file itself */
+    int input[3];        /* height, width, channels */
+    int latent[3];       /* height, width, channels at the `latent` line; zeros without one */
+    uint64_t parameters; /* in all */
+    uint64_t macs;       /* multiply-adds of one image's forward pass */
+    latent_recipe recipe;
+} latent_net_info;
+
+typedef struct latent_layer_info {
+    const char *name;
+    const char *kind;         /* "conv", "loss" */
+    char description[96];     /* "3x3, relu, pool2" */
+    int input[3], output[3];  /* height, width, channels */
+    uint64_t parameters;
+    uint64_t macs;            /* per image, forward */
+    uint64_t activation_bytes; /* of the output in fp32, per image */
+    int latent;               /* 1 when the `latent` line follows this layer */
+} latent_layer_info;
+
+/* `name` is a preset ("autoencoder") or the path of a net file. */
+LATENT_API latent_status latent_net_load(latent_context *ctx, const char *name, latent_net **out);
+/* `origin` is what error messages call the text. */
+LATENT_API latent_status latent_net_parse(latent_context *ctx, const char *text, size_t length,
+                                          const char *origin, latent_net **out);
+LATENT_API void latent_net_destroy(latent_net *net);
+LATENT_API void latent_net_get_info(const latent_net *net, latent_net_info *out);
+LATENT_API int latent_net_layer_count(const latent_net *net);
+LATENT_API void latent_net_get_layer(const latent_net *net, int index, latent_layer_info *out);
+
+/* Presets are net files compiled into the library. NULL past the last one. */
+LATENT_API const char *latent_preset_name(int index);
+LATENT_API const char *latent_preset_text(const char *name);
+
+LATENT_API const char *latent_optimizer_name(latent_optimizer optimizer);
+LATENT_API const char *latent_schedule_name(latent_schedule schedule);
+/* Sets one key of a recipe from text, as the `train` line does: ("lr", "1e-3"). */
+LATENT_API latent_status latent_recipe_set(latent_context *ctx, latent_recipe *recipe, const char *key,
+                                           const char *value);
+
+/* ---- Data sets --------------------------------------------------------------------------------- */
+
+typedef struct latent_dataset latent_dataset;
+typedef enum latent_split { LATENT_TRAIN, LATENT_TEST } latent_split;
+
+typedef struct latent_dataset_info {
+    const char *path;
+    int height, width, channels, classes;
+    int count[2]; /* images in LATENT_TRAIN and LATENT_TEST */
+    int synthetic; /* 1 when latent_dataset_synthesize() wrote it */
+} latent_dataset_info;
+
+/* `folder` holds data_batch_*.bin and test_batch.bin, or a folder cifar-10-batches-bin that does. */
+LATENT_API latent_status latent_dataset_open(latent_context *ctx, const char *folder, latent_dataset **out);
+LATENT_API void latent_dataset_destroy(latent_dataset *data);
+LATENT_API void latent_dataset_get_info(const latent_dataset *data, latent_dataset_info *out);
+LATENT_API const char *latent_dataset_class_name(const latent_dataset *data, int label);
+/* All images of a split, [count][height][width][channel], and their labels. */
+LATENT_API const uint8_t *latent_dataset_images(const latent_dataset *data, latent_split split);
+LATENT_API const uint8_t *latent_dataset_labels(const latent_dataset *data, latent_split split);
+
+/* Writes a synthetic set of ten classes of textured shapes: same arguments, same bytes. */
+LATENT_API latent_status latent_dataset_synthesize(latent_context *ctx, const char *folder, int train_count,
+                                                   int test_count, uint64_t seed);
+
+typedef void (*latent_transfer_fn)(void *user, uint64_t done, uint64_t total);
+
+typedef struct latent_download_options {
+    const char *url;             /* NULL: the official address */
+    const char *from;            /* a local archive instead of a transfer, or NULL */
+    const char *md5;             /* NULL: the official archive's */
+    uint64_t size;               /* 0: the official archive's */
+    latent_transfer_fn progress; /* or NULL */
+    void *user;
+} latent_download_options;
+
+/* Fetches the official archive, checks it and unpacks it into `folder`/cifar-10-batches-bin. A broken
+ * transfer is resumed by the next call; a half set is never left behind. */
+LATENT_API latent_status latent_dataset_download(latent_context *ctx, const char *folder,
+                                                 const latent_download_options *options);
+
+/* ---- Models: a net, its weights and the backend that holds them ------------------------------------ */
+
+typedef struct latent_model latent_model;
+
+/* Where and how a model computes. Zeroed means: the best backend at hand and its defaults. */
+typedef struct latent_engine_options {
+    const char *backend;   /* "ref", "cpu", "cuda"; NULL or "auto": the fastest that works here */
+    const char *precision; /* "fp32", "bf16"; NULL: the backend's default */
+    const char *isa;       /* cpu: "amx", "avx512", "avx2", "plain"; NULL: the best */
+    const char *kernels;   /* cuda: the kernel generation; NULL: the best */
+    int threads;           /* cpu: 0 = the cores this process may use */
+    int device;            /* cuda: device number */
+    int stream_data;       /* cuda: 1 = keep the data set in host memory and stream it */
+} latent_engine_options;
+
+typedef struct latent_backend_info {
+    const char *name;      /* "ref" */
+    const char *summary;   /* one line for a person */
+    int available;         /* 1 when it can run on this machine now */
+    char detail[160];      /* what was found: instruction set, GPU name; or why it cannot run */
+} latent_backend_info;
+
+/* The backends compiled in, best first. Returns 0 past the last one. */
+LATENT_API int latent_backend_get_info(int index, latent_backend_info *out);
+
+typedef struct latent_tensor_info {
+    const char *name;
+    int dims;
+    int shape[4]; /* PyTorch's order: OIHW for a conv weight */
+    uint64_t count;
+} latent_tensor_info;
+
+/* A model with freshly drawn weights (He initialization, biases zero): same net and seed, same bits. */
+LATENT_API latent_status latent_model_create(latent_context *ctx, const latent_net *net,
+                                             const latent_engine_options *engine, uint64_t seed,
+                                             latent_model **out);
+/* `path` is a run folder or a .safetensors file. `net` may be NULL when the file names its own net. */
+LATENT_API latent_status latent_model_load(latent_context *ctx, const char *path, const latent_net *net,
+                                           const latent_engine_options *engine, latent_model **out);
+LATENT_API void latent_model_destroy(latent_model *model);
+LATENT_API const latent_net *latent_model_net(const latent_model *model);
+/* What computes: "cpu, avx512, fp32, 2 threads". */
+LATENT_API const char *latent_model_engine(const latent_model *model);
+
+LATENT_API int latent_model_tensor_count(const latent_model *model);
+LATENT_API void latent_model_get_tensor(const latent_model *model, int index, latent_tensor_info *out);
+LATENT_API latent_status latent_model_read_tensor(latent_context *ctx, latent_model *model, int index,
+                                                  float *out);
+LATENT_API latent_status latent_model_write_tensor(latent_context *ctx, latent_model *model, int index,
+                                                   const float *values);
+
+typedef enum latent_weight_format {
+    LATENT_SAFETENSORS, /* loads into a PyTorch module of the same names */
+    LATENT_AE2024       /* magic 0xAE2024: the five convs of the autoencoder, for student projects */
+} latent_weight_format;
+
+LATENT_API latent_status latent_model_export(latent_context *ctx, latent_model *model, const char *path,
+                                             latent_weight_format format);
+LATENT_API latent_status latent_model_import(latent_context *ctx, latent_model *model, const char *path,
+                                             latent_weight_format format);
+
+/* out: [count][height][width][channel], values as the net gives them (1.0 is white). */
+LATENT_API latent_status latent_model_reconstruct(latent_context *ctx, latent_model *model,
+                                                  const uint8_t *images, int count, float *out);
+/* out: [count][channels*height*width] at the `latent` line, CHW-flattened. */
+LATENT_API latent_status latent_model_encode(latent_context *ctx, latent_model *model, const uint8_t *images,
+                                             int count, float *out);
+
+typedef struct latent_evaluation {
+    double loss; /* mean over all values of all images */
+    int count;
+    double seconds;
+} latent_evaluation;
+
+LATENT_API latent_status latent_model_evaluate(latent_context *ctx, latent_model *model,
+                                               const latent_dataset *data, latent_split split,
+                                               latent_evaluation *out);
+
+/* A PNG: one column per class; rows: original, reconstruction, difference x3. */
+LATENT_API latent_status latent_model_picture(latent_context *ctx, latent_model *model,
+                                              const latent_dataset *data, latent_split split,
+                                              const char *path, latent_evaluation *out);
+
+/* ---- Training and runs --------------------------------------------------------------------------- */
+
+typedef struct latent_memory_info { /* bytes */
+    uint64_t weights, gradients, optimizer, activations, masks, scratch, data;
+} latent_memory_info;
+
+typedef enum latent_event_kind {
+    LATENT_EVENT_START, /* engine, memory and sizes are known; resumed_epoch > 0 after --resume */
+    LATENT_EVENT_STEP,  /* now and then within an epoch */
+    LATENT_EVENT_EPOCH, /* an epoch is complete */
+    LATENT_EVENT_SAVED  /* a checkpoint is on disk */
+} latent_event_kind;
+
+typedef struct latent_train_event {
+    latent_event_kind kind;
+    int epoch, epochs;       /* epochs count from 1 */
+    int step, steps;         /* within the epoch; step is 0 when it begins */
+    int images;              /* per epoch */
+    int resumed_epoch;       /* epochs that were already complete */
+    double loss;             /* mean so far in this epoch */
+    double lr;               /* of the latest step */
+    double seconds;          /* in this epoch */
+    double images_per_second;
+    double forward_seconds, backward_seconds, optimizer_seconds; /* EPOCH only */
+    latent_memory_info memory;
+} latent_train_event;
+
+typedef void (*latent_train_fn)(void *user, const latent_train_event *event);
+
+typedef struct latent_train_options {
+    latent_recipe recipe;
+    uint64_t seed;
+    int subset;            /* train on the first `subset` images; 0: all */
+    const char *run;       /* run folder to write; NULL: keep nothing on disk */
+    int checkpoint_every;  /* epochs; 0: only at the end and on interruption */
+    int resume;            /* 1: continue the run in `run` */
+    latent_train_fn progress;
+    void *user;
+} latent_train_options;
+
+/* Defaults: the net's recipe, seed 1, a checkpoint every epoch. */
+LATENT_API void latent_train_defaults(const latent_net *net, latent_train_options *out);
+/* Trains the model in place. With a run folder it writes config.json, metrics.jsonl,
+ * checkpoint.safetensors and model.safetensors there. The resumed run ends in the same bits as one that
+ * never stopped. */
+LATENT_API latent_status latent_train(latent_context *ctx, latent_model *model, const latent_dataset *data,
+                                      const latent_train_options *options);
+/* Reads what a run was started with, to resume it: its net, its training options (the recipe, seed and
+ * subset; the rest zero) and its data folder (NULL when it had none; free with latent_free). */
+LATENT_API latent_status latent_run_read(latent_context *ctx, const char *run, latent_net **net,
+                                         latent_train_options *options, char **data_folder);
+LATENT_API void latent_free(void *memory);
+
+/* ---- Comparing ------------------------------------------------------------------------------------- */
+
+typedef struct latent_difference {
+    const char *name;
+    int shape[4], dims;
+    uint64_t count;
+    double max_abs, max_rel;
+    int64_t first;   /* flat index of the first value beyond the tolerance; -1: none */
+    double a, b;     /* the two values there */
+    uint64_t beyond; /* how many values lie beyond the tolerance */
+} latent_difference;
+
+typedef void (*latent_difference_fn)(void *user, const latent_difference *difference);
+
+/* Compares two runs or weight files tensor by tensor. A value is beyond the tolerance when
+ * |a-b| > absolute + relative*max(|a|,|b|) or either is NaN. *beyond_out: how many tensors have one. */
+LATENT_API latent_status latent_compare(latent_context *ctx, const char *path_a, const char *path_b,
+                                        double absolute, double relative, latent_difference_fn each,
+                                        void *user, int *beyond_out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
