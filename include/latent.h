@@ -93,7 +93,7 @@ typedef struct latent_net_info {
 
 typedef struct latent_layer_info {
     const char *name;
-    const char *kind;         /* "conv", "loss" */
+    const char *kind;         /* "input", "conv", "loss" */
     char description[96];     /* "3x3, relu, pool2" */
     int input[3], output[3];  /* height, width, channels */
     uint64_t parameters;

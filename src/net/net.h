@@ -17,9 +17,9 @@ struct latent_net {
     char *text;
     lt_op *ops;
     int op_count;
-    int latent;            /* index of the op whose output is the latent tensor; -1: none */
-    size_t param_count;    /* floats in the parameter block, gaps included */
-    uint64_t parameters;   /* real parameters */
+    int latent;          /* index of the op whose output is the latent tensor; -1: none */
+    size_t param_count;  /* floats in the parameter block, gaps included */
+    uint64_t parameters; /* real parameters */
     latent_recipe recipe;
 };
 

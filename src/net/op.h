@@ -22,7 +22,9 @@ typedef struct lt_shape {
     int h, w, c;
 } lt_shape;
 
-static inline size_t lt_shape_count(lt_shape shape) { return (size_t)shape.h * (size_t)shape.w * (size_t)shape.c; }
+static inline size_t lt_shape_count(lt_shape shape) {
+    return (size_t)shape.h * (size_t)shape.w * (size_t)shape.c;
+}
 
 typedef struct lt_conv {
     int H, W, C; /* input, before the upsample */
@@ -42,11 +44,11 @@ enum { LT_NAME_MAX = 64 };
 typedef struct lt_op {
     lt_op_kind kind;
     char name[LT_NAME_MAX];
-    int line;          /* in the net file */
-    int input;         /* index of the op whose output it reads; -1 for the input op */
-    lt_shape in, out;  /* per image */
-    lt_conv conv;      /* LT_OP_CONV */
-    size_t weight;     /* offset of the weight, OHWI, in the parameter block, in floats */
+    int line;         /* in the net file */
+    int input;        /* index of the op whose output it reads; -1 for the input op */
+    lt_shape in, out; /* per image */
+    lt_conv conv;     /* LT_OP_CONV */
+    size_t weight;    /* offset of the weight, OHWI, in the parameter block, in floats */
     size_t weight_count;
     size_t bias;       /* offset of the bias */
     size_t bias_count; /* 0: none */

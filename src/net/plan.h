@@ -11,13 +11,13 @@
 #include "backend/backend.h"
 #include "net/net.h"
 
-typedef struct lt_node { /* per op */
-    void *y;             /* [b] output */
-    void *dy;            /* [b] gradient of the output; NULL when not wanted */
-    uint8_t *mask;       /* [b] */
-    void *persist;       /* [b] */
-    lt_dtype type;       /* of y and dy */
-    int fused_loss;      /* the loss is computed in this op's forward */
+typedef struct lt_node {    /* per op */
+    void *y;                /* [b] output */
+    void *dy;               /* [b] gradient of the output; NULL when not wanted */
+    uint8_t *mask;          /* [b] */
+    void *persist;          /* [b] */
+    lt_dtype type;          /* of y and dy */
+    int fused_loss;         /* the loss is computed in this op's forward */
     const char *variant[2]; /* kernel names, forward and backward */
 } lt_node;
 
@@ -26,14 +26,14 @@ typedef struct lt_plan {
     lt_backend *backend;
     int batch;
     int training;
-    int last;        /* the last op to run: the loss, or the latent op in plans that encode */
-    float *params;   /* [b] the model's; not owned */
-    float *grads;    /* [b] owned; NULL without training */
-    void *block;     /* [b] owned: activations, masks, packed weights, scratch */
-    void *scratch;   /* [b] inside block */
+    int last;      /* the last op to run: the loss, or the latent op in plans that encode */
+    float *params; /* [b] the model's; not owned */
+    float *grads;  /* [b] owned; NULL without training */
+    void *block;   /* [b] owned: activations, masks, packed weights, scratch */
+    void *scratch; /* [b] inside block */
     lt_node *nodes;
     latent_memory_info memory; /* gradients, activations, masks, scratch are filled */
-    void *graph[2];  /* captured training step for the full and the last batch */
+    void *graph[2];            /* captured training step for the full and the last batch */
     int graph_n[2];
 } lt_plan;
 
