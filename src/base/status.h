@@ -21,9 +21,9 @@ struct latent_context {
 };
 
 #if defined(__GNUC__)
-#define LT_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define LT_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
-#define LT_PRINTF(format, first)
+#define LT_PRINTF(text, first)
 #endif
 
 latent_status lt_fail(latent_context *ctx, latent_status status, const char *format, ...) LT_PRINTF(3, 4);

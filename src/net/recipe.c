@@ -12,18 +12,18 @@
 
 typedef enum kind { INTEGER, REAL, OPTIMIZER, SCHEDULE } kind;
 
-typedef struct key {
+typedef struct setting {
     const char *name;
     kind kind;
     size_t offset;
     double low, high;
     int open_low, open_high; /* the bound itself is not allowed */
     const char *right;       /* completes "it must be ..." */
-} key;
+} setting;
 
 #define AT(field) offsetof(latent_recipe, field)
 
-static const key keys[] = {
+static const setting keys[] = {
     {"epochs", INTEGER, AT(epochs), 1, 1000000, 0, 0, "a whole number from 1 to 1000000"},
     {"batch", INTEGER, AT(batch), 1, 65536, 0, 0, "a whole number from 1 to 65536"},
     {"optimizer", OPTIMIZER, AT(optimizer), 0, 0, 0, 0, "sgd, adam or adamw"},
@@ -58,7 +58,7 @@ void lt_recipe_defaults(latent_recipe *recipe) {
     recipe->epsilon = 1e-8;
 }
 
-static int in_range(const key *key, double value) {
+static int in_range(const setting *key, double value) {
     return isfinite(value) && (key->open_low ? value > key->low : value >= key->low) &&
            (key->open_high ? value < key->high : value <= key->high);
 }
@@ -112,7 +112,7 @@ static latent_status unknown_key(latent_context *ctx, const char *name) {
 
 latent_status latent_recipe_set(latent_context *ctx, latent_recipe *recipe, const char *name,
                                 const char *value) {
-    const key *key = NULL;
+    const setting *key = NULL;
     for (int i = 0; i < KEY_COUNT && !key; i++) {
         key = strcmp(name, keys[i].name) == 0 ? &keys[i] : NULL;
     }
