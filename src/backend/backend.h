@@ -40,7 +40,9 @@ enum { LT_ALIGN = 256 };
 
 typedef enum lt_dtype { LT_F32, LT_BF16 } lt_dtype;
 
-static inline size_t lt_dtype_size(lt_dtype type) { return type == LT_F32 ? 4 : 2; }
+static inline size_t lt_dtype_size(lt_dtype type) {
+    return type == LT_F32 ? 4 : 2;
+}
 
 typedef enum lt_pass { LT_FORWARD, LT_BACKWARD } lt_pass;
 
@@ -72,23 +74,23 @@ typedef struct lt_loss_call {
 
 typedef struct lt_conv_call {
     const lt_conv *conv;
-    int n;               /* images in this call, at most the plan's batch */
-    lt_dtype x_type;     /* of x and dx; y and dy have the backend's activation type */
-    const void *x;       /* [b] [n][H][W][C] */
-    const float *w;      /* [b] [K][R][S][C] */
-    const float *b;      /* [b] [K], or NULL */
-    void *y;             /* [b] [n][PH][PW][K] */
-    uint8_t *mask;       /* [b] or NULL: nothing will go backward */
-    void *persist;       /* [b] */
-    void *scratch;       /* [b] */
+    int n;                    /* images in this call, at most the plan's batch */
+    lt_dtype x_type;          /* of x and dx; y and dy have the backend's activation type */
+    const void *x;            /* [b] [n][H][W][C] */
+    const float *w;           /* [b] [K][R][S][C] */
+    const float *b;           /* [b] [K], or NULL */
+    void *y;                  /* [b] [n][PH][PW][K] */
+    uint8_t *mask;            /* [b] or NULL: nothing will go backward */
+    void *persist;            /* [b] */
+    void *scratch;            /* [b] */
     const lt_loss_call *loss; /* forward: not NULL only where fuses_loss() said so; its y and dy are this
                                  op's y and dy, and the loss is computed in the same pass */
     /* backward only */
-    const void *dy;      /* [b] [n][PH][PW][K] */
-    void *dx;            /* [b] [n][H][W][C], or NULL: not wanted */
-    int dx_add;          /* add to dx instead of writing it */
-    float *dw;           /* [b] [K][R][S][C], added to */
-    float *db;           /* [b] [K], added to, or NULL */
+    const void *dy; /* [b] [n][PH][PW][K] */
+    void *dx;       /* [b] [n][H][W][C], or NULL: not wanted */
+    int dx_add;     /* add to dx instead of writing it */
+    float *dw;      /* [b] [K][R][S][C], added to */
+    float *db;      /* [b] [K], added to, or NULL */
 } lt_conv_call;
 
 /* A data set as a backend keeps it: made by data_load, opaque. */
@@ -100,21 +102,21 @@ typedef struct lt_backend_data lt_backend_data;
 typedef struct lt_gather_call {
     const lt_backend_data *data;
     int n;
-    int limit;          /* the permutation covers the first `limit` images */
-    int shuffle;        /* 0: identity */
+    int limit;   /* the permutation covers the first `limit` images */
+    int shuffle; /* 0: identity */
     uint64_t seed;
     float scale, shift;
-    float *x;           /* [b] [n][H][W][C] */
+    float *x; /* [b] [n][H][W][C] */
 } lt_gather_call;
 
 /* One record of the step table. */
 typedef struct lt_step {
-    uint32_t epoch;     /* counts from 0 */
-    uint32_t first;     /* place in the epoch's order where the batch begins */
+    uint32_t epoch; /* counts from 0 */
+    uint32_t first; /* place in the epoch's order where the batch begins */
     uint32_t n;
     float lr;
-    float correction1;  /* Adam: 1 / (1 - beta1^t) */
-    float correction2;  /* Adam: 1 / sqrt(1 - beta2^t) */
+    float correction1; /* Adam: 1 / (1 - beta1^t) */
+    float correction2; /* Adam: 1 / sqrt(1 - beta2^t) */
 } lt_step;
 
 /* One step over the flat block. With g the gradient and the record's lr:
@@ -133,7 +135,9 @@ typedef struct lt_optimizer_call {
 
 /* Where time is booked: the time since the previous mark goes to the slot. */
 enum { LT_SLOT_GATHER, LT_SLOT_LOSS, LT_SLOT_OPTIMIZER, LT_SLOT_PREPARE, LT_SLOT_OTHER, LT_SLOT_OPS };
-static inline int lt_slot(int op, lt_pass pass) { return LT_SLOT_OPS + 2 * op + (pass == LT_BACKWARD); }
+static inline int lt_slot(int op, lt_pass pass) {
+    return LT_SLOT_OPS + 2 * op + (pass == LT_BACKWARD);
+}
 
 struct lt_backend_type {
     const char *name;
@@ -147,9 +151,12 @@ struct lt_backend_type {
     /* Memory */
     latent_status (*alloc)(latent_context *ctx, lt_backend *backend, size_t bytes, void **out);
     void (*free)(lt_backend *backend, void *memory);
+    uint64_t (*memory_free)(lt_backend *backend); /* bytes alloc could still give; NULL: not known */
     latent_status (*zero)(latent_context *ctx, lt_backend *backend, void *memory, size_t bytes);
-    latent_status (*upload)(latent_context *ctx, lt_backend *backend, void *to, const void *from, size_t bytes);
-    latent_status (*download)(latent_context *ctx, lt_backend *backend, void *to, const void *from, size_t bytes);
+    latent_status (*upload)(latent_context *ctx, lt_backend *backend, void *to, const void *from,
+                            size_t bytes);
+    latent_status (*download)(latent_context *ctx, lt_backend *backend, void *to, const void *from,
+                              size_t bytes);
     latent_status (*synchronize)(latent_context *ctx, lt_backend *backend);
 
     /* Data. `images` stays the caller's and must outlive the lt_backend_data. */
@@ -162,7 +169,8 @@ struct lt_backend_type {
     /* Ops. op_variant names the kernel that would run the op ("direct", "tiled 3x3"), or returns NULL and
      * leaves the reason in the context: the plan then fails with that sentence. */
     const char *(*op_variant)(latent_context *ctx, lt_backend *backend, const lt_op *op, lt_pass pass);
-    void (*op_memory)(lt_backend *backend, const lt_op *op, lt_dtype x_type, int batch, int training, lt_op_memory *out);
+    void (*op_memory)(lt_backend *backend, const lt_op *op, lt_dtype x_type, int batch, int training,
+                      lt_op_memory *out);
     int (*fuses_loss)(lt_backend *backend, const lt_op *op);
     latent_status (*conv_prepare)(latent_context *ctx, lt_backend *backend, const lt_conv_call *call);
     latent_status (*conv_forward)(latent_context *ctx, lt_backend *backend, const lt_conv_call *call);

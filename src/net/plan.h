@@ -46,7 +46,8 @@ void lt_plan_destroy(lt_plan *plan);
 latent_status lt_exec_prepare(latent_context *ctx, lt_plan *plan); /* after every change of the parameters */
 latent_status lt_exec_forward(latent_context *ctx, lt_plan *plan, int n);
 latent_status lt_exec_backward(latent_context *ctx, lt_plan *plan, int n);
-/* gather, forward, backward, optimizer, prepare, step_next: captured as a graph where that is possible. */
+/* One step: gather, then forward, backward, optimizer, prepare and step_next. Where the backend has graphs
+ * all but the gather (a streamed data set needs the host there) is captured once and replayed. */
 latent_status lt_exec_train_step(latent_context *ctx, lt_plan *plan, const lt_gather_call *gather,
                                  const lt_optimizer_call *optimizer);
 
