@@ -10,8 +10,8 @@ typedef struct lt_item {
     size_t offset; /* the answer: a multiple of `align` */
 } lt_item;
 
-/* Places the items one after another, each at the lowest offset where it overlaps no item that is alive
- * with it. Returns the size of the block. Depends on nothing but its arguments. */
+/* Places the items from the largest to the smallest, each at the lowest offset where it overlaps no item that
+ * is alive with it. Returns the size of the block. Depends on nothing but its arguments. */
 size_t lt_layout(lt_item *items, int count, size_t align);
 
 #endif

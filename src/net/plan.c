@@ -38,7 +38,10 @@ static void value_lifetimes(const lt_plan *plan, int batch, int i, lt_item *y, l
         y->to = backward_time(plan, i);
         if (i > 0) {
             dy->bytes = bytes;
-            dy->from = plan->nodes[i].fused_loss ? i : backward_time(plan, i + 1);
+            dy->from = backward_time(plan, i + 1);
+            if (i + 1 == plan->last) { /* the loss writes it: within op i where it is fused */
+                dy->from = plan->nodes[i].fused_loss ? i : i + 1;
+            }
             dy->to = backward_time(plan, i);
         }
     } else if (i == 0 && plan->net->ops[plan->last].kind == LT_OP_LOSS_MSE) {

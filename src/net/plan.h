@@ -33,6 +33,7 @@ typedef struct lt_plan {
     void *scratch; /* [b] inside block */
     lt_node *nodes;
     latent_memory_info memory; /* gradients, activations, masks, scratch are filled */
+    int eager;                 /* 1: no graphs, so that every op can be timed */
     void *graph[2];            /* captured training step for the full and the last batch */
     int graph_n[2];
 } lt_plan;
