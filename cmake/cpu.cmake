@@ -1,0 +1,18 @@
+# The cpu backend: x86-64 only, and one file per instruction set. A file is compiled for the set that its
+# name ends in and called only after the processor was asked, so that one binary runs everywhere.
+file(GLOB cpu_sources CONFIGURE_DEPENDS src/backend/cpu/*.c)
+if(cpu_sources AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
+    set(LATENT_HAVE_CPU ON)
+    list(APPEND sources ${cpu_sources})
+    target_compile_definitions(latent_needs INTERFACE LATENT_HAVE_CPU)
+    set(avx2 -mavx2 -mfma)
+    set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512vl -mavx512dq)
+    set(amx ${avx512} -mavx512bf16 -mamx-tile -mamx-bf16)
+    foreach(source ${cpu_sources})
+        if(source MATCHES "_(avx2|avx512|amx)\\.c$")
+            set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${${CMAKE_MATCH_1}}")
+        endif()
+    endforeach()
+else()
+    set(LATENT_HAVE_CPU OFF)
+endif()

@@ -1,0 +1,22 @@
+# Says what was found, in a few lines, each time the build is configured.
+function(say label condition yes no)
+    if(${condition})
+        message(STATUS "  ${label} ${yes}")
+    else()
+        message(STATUS "  ${label} ${no}")
+    endif()
+endfunction()
+
+string(REPLACE ";" " " archs "${archs}")
+message(STATUS "latent ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE} build with ${CMAKE_C_COMPILER_ID} "
+               "${CMAKE_C_COMPILER_VERSION}")
+message(STATUS "  zlib      ${ZLIB_VERSION_STRING}")
+say("libcurl  " CURL_FOUND "${CURL_VERSION_STRING}" "no: `latent data download` takes local archives only")
+say("OpenMP   " OpenMP_C_FOUND "${OpenMP_C_VERSION}" "no")
+say("cpu      " LATENT_HAVE_CPU "AVX2, AVX-512 and AMX, chosen at run time" "not built")
+say("CUDA     " LATENT_HAVE_CUDA "${CMAKE_CUDA_COMPILER_VERSION} for ${archs}" "not built")
+say("cuDNN    " LATENT_HAVE_CUDNN "${CUDNN}" "no")
+say("tests    " tests "with cmocka ${CMOCKA}" "no (they need cmocka)")
+if(sanitize)
+    message(STATUS "  sanitize  ${sanitize}")
+endif()
