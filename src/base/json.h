@@ -9,7 +9,15 @@
 
 #include "base/status.h"
 
-typedef enum lt_json_kind { LT_JSON_NULL, LT_JSON_FALSE, LT_JSON_TRUE, LT_JSON_NUMBER, LT_JSON_STRING, LT_JSON_ARRAY, LT_JSON_OBJECT } lt_json_kind;
+typedef enum lt_json_kind {
+    LT_JSON_NULL,
+    LT_JSON_FALSE,
+    LT_JSON_TRUE,
+    LT_JSON_NUMBER,
+    LT_JSON_STRING,
+    LT_JSON_ARRAY,
+    LT_JSON_OBJECT
+} lt_json_kind;
 
 typedef struct lt_json lt_json; /* a document */
 
@@ -24,19 +32,21 @@ typedef struct lt_json_node {
 } lt_json_node;
 
 /* `origin` names the text in messages. Depth at most 64. Duplicate keys in an object are an error. */
-latent_status lt_json_parse(latent_context *ctx, const char *text, size_t length, const char *origin, lt_json **out);
+latent_status lt_json_parse(latent_context *ctx, const char *text, size_t length, const char *origin,
+                            lt_json **out);
 void lt_json_destroy(lt_json *json);
 const lt_json_node *lt_json_root(const lt_json *json);
-const lt_json_node *lt_json_get(const lt_json_node *object, const char *key); /* NULL when absent or no object */
+const lt_json_node *lt_json_get(const lt_json_node *object,
+                                const char *key); /* NULL when absent or no object */
 /* 1 when the node is a whole number in [0, 2^64), written without fraction or exponent. */
 int lt_json_u64(const lt_json_node *node, uint64_t *out);
 
 typedef struct lt_json_writer { /* zero it first; free(text) last */
     char *text;
     size_t length, capacity;
-    int failed;      /* out of memory at some point: lt_json_finish reports it */
+    int failed; /* out of memory at some point: lt_json_finish reports it */
     int depth;
-    int comma[64];   /* a value was written at this depth */
+    int comma[64]; /* a value was written at this depth */
     int after_key;
 } lt_json_writer;
 
@@ -46,10 +56,18 @@ void lt_json_begin_array(lt_json_writer *w);
 void lt_json_end_array(lt_json_writer *w);
 void lt_json_key(lt_json_writer *w, const char *key);
 void lt_json_string(lt_json_writer *w, const char *value);
-void lt_json_number(lt_json_writer *w, double value); /* shortest form that reads back the same; not finite: null */
+void lt_json_number(lt_json_writer *w,
+                    double value); /* shortest form that reads back the same; not finite: null */
 void lt_json_integer(lt_json_writer *w, int64_t value);
 void lt_json_unsigned(lt_json_writer *w, uint64_t value);
 void lt_json_bool(lt_json_writer *w, int value);
 latent_status lt_json_finish(latent_context *ctx, lt_json_writer *w); /* LATENT_OK, or out of memory */
+
+/* Bytes of the valid UTF-8 character at `at`, of which `left` bytes may be read; 0 when there is none. */
+int lt_utf8_length(const char *at, size_t left);
+
+enum { LT_EXCERPT_MAX = 80 };
+/* A name out of a file, fit for a message: control characters as '?', a long one cut with "...". */
+const char *lt_excerpt(const char *text, char out[LT_EXCERPT_MAX]);
 
 #endif

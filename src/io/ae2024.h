@@ -13,14 +13,15 @@ enum { LT_AE2024_LAYERS = 5, LT_AE2024_FLOATS = 751875, LT_AE2024_BYTES = 8 + 4 
 
 typedef struct lt_ae2024_layer {
     const char *name;
-    int in, out; /* channels */
+    int in, out;         /* channels */
     size_t weight, bias; /* offsets in floats from the first float of the file */
 } lt_ae2024_layer;
 
 extern const lt_ae2024_layer lt_ae2024_layers[LT_AE2024_LAYERS];
 
 /* Checks the bytes and copies the floats; values are taken as they are. `values` holds LT_AE2024_FLOATS. */
-latent_status lt_ae2024_parse(latent_context *ctx, const void *bytes, size_t size, const char *origin, float *values);
+latent_status lt_ae2024_parse(latent_context *ctx, const void *bytes, size_t size, const char *origin,
+                              float *values);
 latent_status lt_ae2024_read(latent_context *ctx, const char *path, float *values);
 latent_status lt_ae2024_write(latent_context *ctx, const char *path, const float *values);
 
