@@ -36,8 +36,8 @@ latent_status lt_json_parse(latent_context *ctx, const char *text, size_t length
                             lt_json **out);
 void lt_json_destroy(lt_json *json);
 const lt_json_node *lt_json_root(const lt_json *json);
-const lt_json_node *lt_json_get(const lt_json_node *object,
-                                const char *key); /* NULL when absent or no object */
+/* NULL when the key is absent or the node is no object. */
+const lt_json_node *lt_json_get(const lt_json_node *object, const char *key);
 /* 1 when the node is a whole number in [0, 2^64), written without fraction or exponent. */
 int lt_json_u64(const lt_json_node *node, uint64_t *out);
 
@@ -56,8 +56,8 @@ void lt_json_begin_array(lt_json_writer *w);
 void lt_json_end_array(lt_json_writer *w);
 void lt_json_key(lt_json_writer *w, const char *key);
 void lt_json_string(lt_json_writer *w, const char *value);
-void lt_json_number(lt_json_writer *w,
-                    double value); /* shortest form that reads back the same; not finite: null */
+/* The shortest form that reads back the same; null when not finite. */
+void lt_json_number(lt_json_writer *w, double value);
 void lt_json_integer(lt_json_writer *w, int64_t value);
 void lt_json_unsigned(lt_json_writer *w, uint64_t value);
 void lt_json_bool(lt_json_writer *w, int value);
