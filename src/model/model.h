@@ -4,13 +4,24 @@
 
 #include "net/plan.h"
 
+/* A tensor of the parameter block. Slots are numbered op by op, the weight before the bias. */
+typedef struct lt_model_slot {
+    char name[LT_NAME_MAX + 8]; /* "enc_conv1.weight" */
+    int dims, shape[4];         /* PyTorch's order */
+    size_t offset, count;       /* in the block */
+    const lt_op *op;
+    int is_weight;
+} lt_model_slot;
+
 struct latent_model {
     latent_net *net; /* owned copy */
     lt_backend *backend;
-    float *params;   /* [b] net->param_count floats, OHWI */
-    lt_plan *infer;  /* made when first needed; batch LT_INFER_BATCH; NULL when stale or not yet made */
-    lt_plan *encode; /* up to the latent op */
-    int prepared;    /* the plans' packed weights match params */
+    float *params; /* [b] net->param_count floats, OHWI */
+    lt_model_slot *slots;
+    int slot_count;
+    lt_plan *infer;                /* made when first needed, for LT_INFER_BATCH images */
+    lt_plan *encode;               /* the same, up to the latent op */
+    int infer_ready, encode_ready; /* the plan's packed weights match params */
 };
 
 enum { LT_INFER_BATCH = 100 };
@@ -18,21 +29,15 @@ enum { LT_INFER_BATCH = 100 };
 /* Call after changing params behind the model's back. */
 void lt_model_touch(latent_model *model);
 
-/* A tensor of the parameter block: op index and which part. Index counts weight, bias, weight, ... */
-typedef struct lt_model_slot {
-    char name[96];
-    int dims, shape[4];    /* PyTorch's order */
-    size_t offset, count;  /* in the block */
-    const lt_op *op;
-    int is_weight;
-} lt_model_slot;
-
 int lt_net_slot_count(const latent_net *net);
 void lt_net_slot(const latent_net *net, int index, lt_model_slot *out);
 
-/* OHWI in the block <-> OIHW in files. Biases are copied. */
+/* One tensor between the whole block (OHWI) and a file's values (OIHW). */
 void lt_slot_to_file(const lt_model_slot *slot, const float *block, float *values);
 void lt_slot_from_file(const lt_model_slot *slot, const float *values, float *block);
+
+/* Whether the net's input fits the images of a data set. */
+latent_status lt_model_check_data(latent_context *ctx, const latent_net *net, const latent_dataset *data);
 
 /* The whole parameter block, on the host. */
 latent_status lt_model_download(latent_context *ctx, latent_model *model, float *params);

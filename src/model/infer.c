@@ -1,0 +1,218 @@
+/* infer.c: what a trained model is used for: reconstructing, encoding, evaluating.
+ *
+ * All three push images through a plan in batches of LT_INFER_BATCH. The images are handed to the backend
+ * once; each batch is gathered there, computed, and its result fetched.
+ */
+#include "model/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* What to do with a batch's result: n images from index `first` on. */
+typedef latent_status (*batch_fn)(latent_context *ctx, latent_model *model, lt_plan *plan, int first, int n,
+                                  void *user);
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static latent_status ready_plan(latent_context *ctx, latent_model *model, int encode, lt_plan **out) {
+    lt_plan **plan = encode ? &model->encode : &model->infer;
+    int *ready = encode ? &model->encode_ready : &model->infer_ready;
+    latent_status status = LATENT_OK;
+    if (!*plan) {
+        LT_TRY(lt_plan_create(ctx, model->net, model->backend, model->params, LT_INFER_BATCH, 0,
+                              encode ? model->net->latent : -1, plan));
+    }
+    if (!*ready) {
+        LT_TRY(lt_exec_prepare(ctx, *plan));
+        *ready = 1;
+    }
+    *out = *plan;
+done:
+    return status;
+}
+
+static latent_status fill_steps(latent_context *ctx, latent_model *model, int count) {
+    latent_status status = LATENT_OK;
+    int steps = (count + LT_INFER_BATCH - 1) / LT_INFER_BATCH;
+    lt_step *table = NULL;
+    LT_TRY(lt_calloc(ctx, (size_t)steps, sizeof *table, "the step table", (void **)&table));
+    for (int i = 0; i < steps; i++) {
+        int first = i * LT_INFER_BATCH;
+        table[i].first = (uint32_t)first;
+        table[i].n = (uint32_t)(count - first < LT_INFER_BATCH ? count - first : LT_INFER_BATCH);
+    }
+    LT_TRY(model->backend->type->steps_begin(ctx, model->backend, table, steps));
+done:
+    free(table);
+    return status;
+}
+
+/* Runs `count` images through the net, or its encoder, and calls `each` after every batch. */
+static latent_status for_batches(latent_context *ctx, latent_model *model, int encode, const uint8_t *images,
+                                 int count, batch_fn each, void *user) {
+    const lt_backend_type *type = model->backend->type;
+    latent_status status = LATENT_OK;
+    lt_backend_data *data = NULL;
+    lt_plan *plan = NULL;
+    LT_TRY(ready_plan(ctx, model, encode, &plan));
+    LT_TRY(
+        type->data_load(ctx, model->backend, images, count, lt_shape_count(model->net->ops[0].out), &data));
+    LT_TRY(fill_steps(ctx, model, count));
+    for (int first = 0; first < count; first += LT_INFER_BATCH) {
+        int n = count - first < LT_INFER_BATCH ? count - first : LT_INFER_BATCH;
+        lt_gather_call gather = {
+            .data = data, .n = n, .limit = count, .scale = 1.0f / 255.0f, .x = plan->nodes[0].y};
+        LT_TRY(type->gather(ctx, model->backend, &gather));
+        LT_TRY(lt_exec_forward(ctx, plan, n));
+        if (each) {
+            LT_TRY(each(ctx, model, plan, first, n, user));
+        }
+        LT_TRY(type->step_next(ctx, model->backend));
+        if (ctx->interrupted) {
+            status = lt_fail(ctx, LATENT_INTERRUPTED, "interrupted after %d of %d images", first + n, count);
+            goto done;
+        }
+    }
+done:
+    type->data_free(model->backend, data);
+    return status;
+}
+
+/* Fetches n outputs of an op as floats. */
+static latent_status fetch(latent_context *ctx, latent_model *model, const lt_plan *plan, int op, int n,
+                           float *out) {
+    const lt_node *node = &plan->nodes[op];
+    size_t count = (size_t)n * lt_shape_count(plan->net->ops[op].out);
+    size_t bytes = count * lt_dtype_size(node->type);
+    latent_status status = model->backend->type->download(ctx, model->backend, out, node->y, bytes);
+    if (status == LATENT_OK && node->type == LT_BF16) { /* widen in place, from the end */
+        const uint16_t *half = (const uint16_t *)(const void *)out;
+        for (size_t i = count; i-- > 0;) {
+            uint32_t bits = (uint32_t)half[i] << 16;
+            memcpy(&out[i], &bits, sizeof bits);
+        }
+    }
+    return status;
+}
+
+static latent_status check_count(latent_context *ctx, int count) {
+    if (count < 1) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "%d images cannot be computed; give at least one", count);
+    }
+    return LATENT_OK;
+}
+
+static latent_status keep_output(latent_context *ctx, latent_model *model, lt_plan *plan, int first, int n,
+                                 void *user) {
+    int op = plan->net->ops[plan->last].input;
+    return fetch(ctx, model, plan, op, n,
+                 (float *)user + (size_t)first * lt_shape_count(plan->net->ops[op].out));
+}
+
+latent_status latent_model_reconstruct(latent_context *ctx, latent_model *model, const uint8_t *images,
+                                       int count, float *out) {
+    latent_status status = check_count(ctx, count);
+    return status == LATENT_OK ? for_batches(ctx, model, 0, images, count, keep_output, out) : status;
+}
+
+typedef struct encoder {
+    float *batch; /* NHWC */
+    float *out;   /* [count][C][H][W] */
+} encoder;
+
+static latent_status keep_latent(latent_context *ctx, latent_model *model, lt_plan *plan, int first, int n,
+                                 void *user) {
+    encoder *e = user;
+    lt_shape shape = plan->net->ops[plan->last].out;
+    size_t pixels = (size_t)shape.h * (size_t)shape.w, channels = (size_t)shape.c;
+    latent_status status = fetch(ctx, model, plan, plan->last, n, e->batch);
+    for (int i = 0; status == LATENT_OK && i < n; i++) {
+        const float *from = e->batch + (size_t)i * pixels * channels;
+        float *to = e->out + (size_t)(first + i) * pixels * channels;
+        for (size_t c = 0; c < channels; c++) {
+            for (size_t p = 0; p < pixels; p++) {
+                to[c * pixels + p] = from[p * channels + c];
+            }
+        }
+    }
+    return status;
+}
+
+latent_status latent_model_encode(latent_context *ctx, latent_model *model, const uint8_t *images, int count,
+                                  float *out) {
+    latent_status status = LATENT_OK;
+    encoder e = {NULL, out};
+    LT_TRY(check_count(ctx, count));
+    if (model->net->latent < 0) {
+        status = lt_fail(ctx, LATENT_ERROR_ARGUMENT,
+                         "the net '%s' has no latent line, so there is nothing to encode to; add one after "
+                         "the op whose output are the features",
+                         model->net->name);
+        goto done;
+    }
+    size_t values = LT_INFER_BATCH * lt_shape_count(model->net->ops[model->net->latent].out);
+    LT_TRY(lt_alloc(ctx, values * sizeof *e.batch, "a batch of features", (void **)&e.batch));
+    LT_TRY(for_batches(ctx, model, 1, images, count, keep_latent, &e));
+done:
+    free(e.batch);
+    return status;
+}
+
+/* The mean of the batches' losses, each weighted by its images. */
+static latent_status mean_loss(latent_context *ctx, latent_model *model, int count, double *out) {
+    latent_status status = LATENT_OK;
+    int steps = (count + LT_INFER_BATCH - 1) / LT_INFER_BATCH, bad = -1;
+    float *losses = NULL;
+    double sum = 0;
+    LT_TRY(lt_alloc(ctx, (size_t)steps * sizeof *losses, "losses", (void **)&losses));
+    LT_TRY(model->backend->type->losses_read(ctx, model->backend, 0, steps, losses, &bad));
+    for (int i = 0; i < steps; i++) {
+        int first = i * LT_INFER_BATCH;
+        int n = count - first < LT_INFER_BATCH ? count - first : LT_INFER_BATCH;
+        sum += (double)losses[i] * n;
+    }
+    *out = sum / count;
+done:
+    free(losses);
+    return status;
+}
+
+latent_status lt_model_check_data(latent_context *ctx, const latent_net *net, const latent_dataset *data) {
+    latent_dataset_info info;
+    latent_dataset_get_info(data, &info);
+    lt_shape in = net->ops[0].out;
+    if (in.h != info.height || in.w != info.width || in.c != info.channels) {
+        return lt_fail(
+            ctx, LATENT_ERROR_ARGUMENT,
+            "the net '%s' takes images of %dx%dx%d, but those in %s are %dx%dx%d; change its input line",
+            net->name, in.h, in.w, in.c, info.path, info.height, info.width, info.channels);
+    }
+    return LATENT_OK;
+}
+
+latent_status latent_model_evaluate(latent_context *ctx, latent_model *model, const latent_dataset *data,
+                                    latent_split split, latent_evaluation *out) {
+    latent_status status = LATENT_OK;
+    latent_dataset_info info;
+    memset(out, 0, sizeof *out);
+    latent_dataset_get_info(data, &info);
+    int count = info.count[split];
+    LT_TRY(lt_model_check_data(ctx, model->net, data));
+    if (count < 1) {
+        status = lt_fail(ctx, LATENT_ERROR_ARGUMENT, "%s: no %s images to evaluate", info.path,
+                         split == LATENT_TEST ? "test" : "training");
+        goto done;
+    }
+    double start = now();
+    LT_TRY(for_batches(ctx, model, 0, latent_dataset_images(data, split), count, NULL, NULL));
+    LT_TRY(mean_loss(ctx, model, count, &out->loss));
+    out->count = count;
+    out->seconds = now() - start;
+done:
+    return status;
+}
