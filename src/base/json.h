@@ -63,9 +63,6 @@ void lt_json_unsigned(lt_json_writer *w, uint64_t value);
 void lt_json_bool(lt_json_writer *w, int value);
 latent_status lt_json_finish(latent_context *ctx, lt_json_writer *w); /* LATENT_OK, or out of memory */
 
-/* Bytes of the valid UTF-8 character at `at`, of which `left` bytes may be read; 0 when there is none. */
-int lt_utf8_length(const char *at, size_t left);
-
 enum { LT_EXCERPT_MAX = 80 };
 /* A name out of a file, fit for a message: control characters as '?', a long one cut with "...". */
 const char *lt_excerpt(const char *text, char out[LT_EXCERPT_MAX]);

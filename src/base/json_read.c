@@ -8,6 +8,8 @@
  */
 #include "base/json.h"
 
+#include "base/json_string.h"
+
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -79,124 +81,14 @@ static latent_status add_node(parser *p, const char *key, uint32_t *out) {
     return LATENT_OK;
 }
 
-/* Four hex digits at p->at. */
-static int hex4(parser *p, uint32_t *out) {
-    uint32_t value = 0;
-    for (int i = 0; i < 4; i++) {
-        char c = peek(p);
-        int digit = is_digit(c)            ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
-        if (digit < 0) {
-            return 0;
-        }
-        value = value * 16 + (uint32_t)digit;
-        p->at++;
-    }
-    *out = value;
-    return 1;
-}
-
-static void pool_utf8(parser *p, uint32_t code) {
-    char *out = p->pool + p->pooled;
-    if (code < 0x80) {
-        out[0] = (char)code;
-        p->pooled += 1;
-    } else if (code < 0x800) {
-        out[0] = (char)(0xC0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3F));
-        p->pooled += 2;
-    } else if (code < 0x10000) {
-        out[0] = (char)(0xE0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3F));
-        out[2] = (char)(0x80 | (code & 0x3F));
-        p->pooled += 3;
-    } else {
-        out[0] = (char)(0xF0 | code >> 18);
-        out[1] = (char)(0x80 | (code >> 12 & 0x3F));
-        out[2] = (char)(0x80 | (code >> 6 & 0x3F));
-        out[3] = (char)(0x80 | (code & 0x3F));
-        p->pooled += 4;
-    }
-}
-
-/* After "\u": one unit, or a pair of surrogates that make one character beyond U+FFFF. */
-static latent_status unicode_escape(parser *p) {
-    uint32_t code = 0, low = 0;
-    if (!hex4(p, &code)) {
-        return syntax(p, "\\u wants four hex digits");
-    }
-    if (code == 0) {
-        return syntax(p, "\\u0000 before this place cannot be kept in a string");
-    }
-    if (code >= 0xD800 && code <= 0xDBFF) {
-        if (peek(p) == '\\' && p->at + 1 < p->length && p->text[p->at + 1] == 'u') {
-            p->at += 2;
-            if (!hex4(p, &low)) {
-                return syntax(p, "\\u wants four hex digits");
-            }
-        }
-        if (low < 0xDC00 || low > 0xDFFF) {
-            return syntax(p, "a high surrogate wants a low one (\\uDC00 to \\uDFFF) right after it");
-        }
-        code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
-    } else if (code >= 0xDC00 && code <= 0xDFFF) {
-        return syntax(p, "a low surrogate stands before this place without a high one before it");
-    }
-    pool_utf8(p, code);
-    return LATENT_OK;
-}
-
-static latent_status escape(parser *p) {
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    p->at++;
-    char c = peek(p);
-    if (c == 'u') {
-        p->at++;
-        return unicode_escape(p);
-    }
-    const char *found = c ? strchr(from, c) : NULL;
-    if (!found) {
-        return syntax(p, "after \\ must come one of \" \\ / b f n r t u");
-    }
-    p->at++;
-    p->pool[p->pooled++] = to[found - from];
-    return LATENT_OK;
-}
-
 /* At the opening quote. */
 static latent_status parse_string(parser *p, const char **out) {
-    *out = p->pool + p->pooled;
-    p->at++;
-    for (;;) {
-        if (p->at >= p->length) {
-            return syntax(p, "a string is still open");
-        }
-        unsigned char c = (unsigned char)p->text[p->at];
-        if (c == '"') {
-            p->at++;
-            p->pool[p->pooled++] = 0;
-            return LATENT_OK;
-        }
-        if (c < 0x20) {
-            return syntax(p, "a control character in a string must be escaped");
-        }
-        if (c == '\\') {
-            latent_status status = escape(p);
-            if (status != LATENT_OK) {
-                return status;
-            }
-            continue;
-        }
-        int n = lt_utf8_length(p->text + p->at, p->length - p->at);
-        if (n == 0) {
-            return syntax(p, "not valid UTF-8");
-        }
-        memcpy(p->pool + p->pooled, p->text + p->at, (size_t)n);
-        p->pooled += (size_t)n;
-        p->at += (size_t)n;
-    }
+    lt_json_cursor cursor = {p->text, p->length, p->at, p->pool + p->pooled, 0};
+    *out = cursor.out;
+    const char *wrong = lt_json_unescape(&cursor);
+    p->at = cursor.at;
+    p->pooled += cursor.used;
+    return wrong ? syntax(p, wrong) : LATENT_OK;
 }
 
 static int skip_digits(parser *p) {

@@ -5,6 +5,8 @@
  */
 #include "base/json.h"
 
+#include "base/json_string.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <locale.h>
@@ -12,55 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int lt_utf8_length(const char *at, size_t left) {
-    const unsigned char *s = (const unsigned char *)at;
-    if (left == 0) {
-        return 0;
-    }
-    if (s[0] < 0x80) {
-        return 1;
-    }
-    int length = s[0] >= 0xC2 && s[0] <= 0xDF   ? 2
-                 : (s[0] & 0xF0) == 0xE0        ? 3
-                 : s[0] >= 0xF0 && s[0] <= 0xF4 ? 4
-                                                : 0;
-    if (length == 0 || (size_t)length > left) {
-        return 0;
-    }
-    for (int i = 1; i < length; i++) {
-        if ((s[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    int overlong = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xF0 && s[1] < 0x90);
-    int surrogate = s[0] == 0xED && s[1] >= 0xA0;
-    int too_large = s[0] == 0xF4 && s[1] >= 0x90;
-    return overlong || surrogate || too_large ? 0 : length;
-}
-
-const char *lt_excerpt(const char *text, char out[LT_EXCERPT_MAX]) {
-    size_t left = strlen(text), used = 0;
-    while (left > 0) {
-        int n = lt_utf8_length(text, left);
-        if (used + 4 + 4 > LT_EXCERPT_MAX) { /* the longest character, then "..." and the final 0 */
-            memcpy(out + used, "...", 3);
-            used += 3;
-            break;
-        }
-        if (n == 0 || (unsigned char)*text < 0x20 || *text == 0x7F) {
-            out[used++] = '?';
-            n = 1;
-        } else {
-            memcpy(out + used, text, (size_t)n);
-            used += (size_t)n;
-        }
-        text += n;
-        left -= (size_t)n;
-    }
-    out[used] = 0;
-    return out;
-}
 
 static void put(lt_json_writer *w, const char *text, size_t bytes) {
     if (w->failed) {
