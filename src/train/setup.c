@@ -1,0 +1,344 @@
+/* setup.c: makes a training ready: checks what was asked, takes memory, opens the run, loads a checkpoint.
+ *
+ * All that can be refused is refused here, before the first step. The order of writes is the run's safety:
+ * config.json, then model.safetensors, then checkpoint.safetensors, each atomically; the checkpoint is the
+ * truth, and it goes last because it promises the others.
+ */
+#include "train/trainer.h"
+
+#include "base/file.h"
+#include "model/weights.h"
+#include "net/recipe.h"
+#include "train/metrics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- What was asked ---------------------------------------------------------------------------- */
+
+static latent_status check_recipe(latent_context *ctx, const latent_recipe *recipe) {
+    latent_status status = lt_recipe_check(ctx, recipe);
+    if (status != LATENT_OK) {
+        return status;
+    }
+    /* The step computes in fp32, where a value close to its limit rounds onto it. */
+    if ((float)recipe->momentum >= 1 || (float)recipe->beta2 >= 1) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
+                       "momentum %.17g and beta2 %.17g must stay below 1 in fp32: at most 0.9999999",
+                       recipe->momentum, recipe->beta2);
+    }
+    if ((float)recipe->epsilon <= 0 || (float)recipe->lr <= 0) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
+                       "lr %g and epsilon %g must stay above 0 in fp32: at least 1e-45", recipe->lr,
+                       recipe->epsilon);
+    }
+    return LATENT_OK;
+}
+
+static latent_status check_data(latent_context *ctx, const latent_net *net, const latent_dataset *data,
+                                int subset) {
+    latent_status status = lt_model_check_data(ctx, net, data);
+    if (status != LATENT_OK) {
+        return status;
+    }
+    latent_dataset_info info;
+    latent_dataset_get_info(data, &info);
+    const char *path = info.path ? info.path : "the data set";
+    if (info.count[LATENT_TRAIN] < 1) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "%s: no training images", path);
+    }
+    if (subset < 0 || subset > info.count[LATENT_TRAIN]) {
+        return lt_fail(
+            ctx, LATENT_ERROR_ARGUMENT,
+            "subset %d of %s: it has %d training images; the subset must be from 1 to that, or 0 for all",
+            subset, path, info.count[LATENT_TRAIN]);
+    }
+    return LATENT_OK;
+}
+
+static latent_status check(latent_context *ctx, const latent_model *model, const latent_dataset *data,
+                           const latent_train_options *options) {
+    if (!model || !data || !options) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "training wants a model, a data set and options");
+    }
+    if (options->checkpoint_every < 0) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
+                       "a checkpoint every %d epochs: it must be a number of epochs, or 0 for one at the end",
+                       options->checkpoint_every);
+    }
+    if (options->resume && !options->run) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "nothing to resume: no run folder was named");
+    }
+    latent_status status = check_recipe(ctx, &options->recipe);
+    return status == LATENT_OK ? check_data(ctx, model->net, data, options->subset) : status;
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------ */
+
+static latent_status moment(lt_trainer *t, float **out) {
+    size_t bytes = t->net->param_count * sizeof(float);
+    latent_status status = t->type->alloc(t->ctx, t->backend, bytes, (void **)out);
+    if (status == LATENT_OK) {
+        t->memory.optimizer += bytes;
+        status = t->type->zero(t->ctx, t->backend, *out, bytes);
+    }
+    return status;
+}
+
+static latent_status take_memory(lt_trainer *t, const latent_dataset *data) {
+    const latent_recipe *recipe = &t->options->recipe;
+    latent_status status = LATENT_OK;
+    size_t steps = (size_t)t->steps, slots = LT_SLOT_OPS + 2 * (size_t)t->net->op_count;
+    LT_TRY(lt_plan_create(t->ctx, t->net, t->backend, t->model->params, t->batch, 1, -1, &t->plan));
+    t->memory = t->plan->memory;
+    t->memory.weights = t->net->param_count * sizeof(float);
+    t->memory.optimizer = 0;
+    if (recipe->optimizer != LATENT_SGD || recipe->momentum > 0) {
+        LT_TRY(moment(t, &t->m));
+    }
+    if (recipe->optimizer != LATENT_SGD) {
+        LT_TRY(moment(t, &t->v));
+    }
+    LT_TRY(t->type->data_load(t->ctx, t->backend, latent_dataset_images(data, LATENT_TRAIN), t->images,
+                              lt_shape_count(t->net->ops[0].out), &t->data));
+    t->memory.data = t->type->data_bytes(t->data);
+    LT_TRY(lt_calloc(t->ctx, steps, sizeof *t->table, "the step table", (void **)&t->table));
+    LT_TRY(lt_calloc(t->ctx, steps, sizeof *t->losses, "the losses", (void **)&t->losses));
+    LT_TRY(lt_calloc(t->ctx, slots, sizeof *t->slots, "the profile", (void **)&t->slots));
+    if (t->keeps) {
+        LT_TRY(lt_calloc(t->ctx, 3 * t->net->param_count, sizeof *t->host, "checkpoints", (void **)&t->host));
+    }
+done:
+    return status;
+}
+
+/* ---- The run ----------------------------------------------------------------------------------- */
+
+static latent_status write_config(lt_trainer *t, const latent_dataset *data) {
+    latent_status status = LATENT_OK;
+    latent_dataset_info info;
+    latent_dataset_get_info(data, &info);
+    char *path = info.path ? realpath(info.path, NULL) : NULL; /* a resume may come from elsewhere */
+    lt_run_config config = {.net_name = t->net->name,
+                            .net_text = t->net->text,
+                            .recipe = t->options->recipe,
+                            .seed = t->options->seed,
+                            .subset = t->options->subset,
+                            .images = t->images,
+                            .data = path,
+                            .engine = t->backend->engine};
+    LT_TRY(lt_run_config_write(t->ctx, &config, &t->config));
+    LT_TRY(lt_folder_create(t->ctx, t->run.folder));
+    lt_run_sweep(&t->run);
+    LT_TRY(lt_file_write(t->ctx, t->run.config, t->config, strlen(t->config)));
+done:
+    free(path);
+    return status;
+}
+
+static int all_finite(const float *values, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(values[i])) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+latent_status lt_trainer_save(lt_trainer *t) {
+    size_t count = t->net->param_count, bytes = count * sizeof(float);
+    float *blocks[3] = {t->host, t->m ? t->host + count : NULL, t->v ? t->host + 2 * count : NULL};
+    const float *from[3] = {t->model->params, t->m, t->v};
+    latent_status status = LATENT_OK;
+    for (int i = 0; i < 3; i++) {
+        if (!blocks[i]) {
+            continue;
+        }
+        LT_TRY(t->type->download(t->ctx, t->backend, blocks[i], from[i], bytes));
+        /* The last step's gradients were finite, but what it made of them may not be. */
+        if (!all_finite(blocks[i], count)) {
+            status =
+                lt_fail(t->ctx, LATENT_ERROR_NUMERIC,
+                        "after epoch %d, step %d of %d: a weight or a moment of the optimizer is no longer "
+                        "a finite number; try a lower learning rate (--lr, now %g)",
+                        t->state.epoch, t->state.step, t->steps, t->options->recipe.lr);
+            goto done;
+        }
+    }
+    LT_TRY(lt_weights_write(t->ctx, t->run.model, t->net, blocks[0]));
+    LT_TRY(
+        lt_checkpoint_write(t->ctx, &t->run, t->net, t->config, &t->state, blocks[0], blocks[1], blocks[2]));
+    t->saved = 1;
+done:
+    return status;
+}
+
+/* ---- Resuming ---------------------------------------------------------------------------------- */
+
+/* What decides the bits may not change between the two halves of a run. */
+static latent_status check_same(const lt_trainer *t, const lt_run_config *was) {
+    const latent_recipe *a = &was->recipe, *b = &t->options->recipe;
+    const struct {
+        const char *name;
+        double was, is;
+    } settings[] = {
+        {"batch", a->batch, b->batch},          {"lr", a->lr, b->lr},
+        {"momentum", a->momentum, b->momentum}, {"beta2", a->beta2, b->beta2},
+        {"epsilon", a->epsilon, b->epsilon},    {"weight_decay", a->weight_decay, b->weight_decay},
+        {"images", was->images, t->images}};
+    const char *run = t->run.folder;
+    if (a->optimizer != b->optimizer || a->schedule != b->schedule) {
+        return lt_fail(t->ctx, LATENT_ERROR_ARGUMENT,
+                       "%s: the run was started with %s and schedule %s, not %s and %s; a resumed run keeps "
+                       "what it was started with",
+                       run, latent_optimizer_name(a->optimizer), latent_schedule_name(a->schedule),
+                       latent_optimizer_name(b->optimizer), latent_schedule_name(b->schedule));
+    }
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (settings[i].was != settings[i].is) {
+            return lt_fail(
+                t->ctx, LATENT_ERROR_ARGUMENT,
+                "%s: the run was started with %s %.12g, not %.12g; a resumed run keeps what it was "
+                "started with",
+                run, settings[i].name, settings[i].was, settings[i].is);
+        }
+    }
+    if (was->seed != t->options->seed) {
+        return lt_fail(t->ctx, LATENT_ERROR_ARGUMENT,
+                       "%s: the run was started with seed %llu, not %llu; a resumed run keeps what it was "
+                       "started with",
+                       run, (unsigned long long)was->seed, (unsigned long long)t->options->seed);
+    }
+    return LATENT_OK;
+}
+
+static latent_status check_epochs(const lt_trainer *t, const lt_checkpoint *checkpoint) {
+    const lt_train_state *state = &checkpoint->state;
+    const latent_recipe *was = &checkpoint->config.recipe;
+    int epochs = t->options->recipe.epochs, begun = state->epoch + (state->step > 0);
+    if (state->step >= t->steps || begun > was->epochs) {
+        return lt_fail(t->ctx, LATENT_ERROR_FORMAT,
+                       "%s: it stands at epoch %d, step %d, which a run of %d epochs of %d steps has not",
+                       checkpoint->path, state->epoch, state->step, was->epochs, t->steps);
+    }
+    if (epochs < begun) {
+        return lt_fail(t->ctx, LATENT_ERROR_ARGUMENT,
+                       "%s: %d epochs are fewer than the %d that the run has begun; ask for at least %d",
+                       t->run.folder, epochs, begun, begun);
+    }
+    if (epochs != was->epochs && was->schedule != LATENT_CONSTANT) {
+        return lt_fail(t->ctx, LATENT_ERROR_ARGUMENT,
+                       "%s: the %s schedule is laid out over %d epochs, so the run cannot be resumed for %d; "
+                       "resume it for %d, or train anew",
+                       t->run.folder, latent_schedule_name(was->schedule), was->epochs, epochs, was->epochs);
+    }
+    return LATENT_OK;
+}
+
+static latent_status load_blocks(lt_trainer *t, const lt_checkpoint *checkpoint) {
+    latent_status status = LATENT_OK;
+    float *to[3] = {t->model->params, t->m, t->v};
+    for (int part = LT_PART_WEIGHTS; part <= LT_PART_V; part++) {
+        if (to[part]) {
+            LT_TRY(lt_checkpoint_block(t->ctx, checkpoint, t->net, (lt_checkpoint_part)part, t->host));
+            LT_TRY(
+                t->type->upload(t->ctx, t->backend, to[part], t->host, t->net->param_count * sizeof(float)));
+        }
+    }
+done:
+    return status;
+}
+
+static latent_status resume(lt_trainer *t, const latent_dataset *data) {
+    latent_status status = LATENT_OK;
+    lt_checkpoint *checkpoint = NULL;
+    LT_TRY(lt_checkpoint_read(t->ctx, &t->run, &checkpoint));
+    LT_TRY(lt_checkpoint_match(t->ctx, checkpoint, t->net));
+    LT_TRY(check_same(t, &checkpoint->config));
+    LT_TRY(check_epochs(t, checkpoint));
+    LT_TRY(take_memory(t, data));
+    LT_TRY(load_blocks(t, checkpoint));
+    t->state = checkpoint->state;
+    t->resumed_epoch = t->state.epoch;
+    if (strcmp(checkpoint->config.engine, t->backend->engine) != 0) {
+        lt_log(t->ctx, LATENT_LOG_WARNING,
+               "%s: begun on \"%s\", resumed on \"%s\": the last bits may differ from a run on one of them",
+               t->run.folder, checkpoint->config.engine, t->backend->engine);
+    }
+    LT_TRY(write_config(t, data));
+    LT_TRY(lt_metrics_keep(t->ctx, t->run.metrics, t->state.epoch));
+    t->saved = t->options->recipe.epochs == checkpoint->config.recipe.epochs;
+done:
+    lt_checkpoint_destroy(checkpoint);
+    return status;
+}
+
+/* A folder that holds an older run becomes this one's, with the first checkpoint: from then on there always
+ * is one to resume. */
+static latent_status start(lt_trainer *t, const latent_dataset *data) {
+    latent_status status = LATENT_OK;
+    LT_TRY(take_memory(t, data));
+    if (!t->keeps) {
+        goto done;
+    }
+    if (lt_file_exists(t->run.checkpoint)) {
+        lt_log(t->ctx, LATENT_LOG_WARNING, "%s: holds an older run, which this one replaces", t->run.folder);
+    }
+    LT_TRY(write_config(t, data));
+    LT_TRY(lt_trainer_save(t));
+    LT_TRY(lt_file_write(t->ctx, t->run.metrics, "", 0));
+done:
+    return status;
+}
+
+latent_status lt_trainer_open(latent_context *ctx, latent_model *model, const latent_dataset *data,
+                              const latent_train_options *options, lt_trainer *out) {
+    latent_status status = LATENT_OK;
+    lt_trainer *t = out;
+    memset(t, 0, sizeof *t);
+    LT_TRY(check(ctx, model, data, options));
+    t->ctx = ctx;
+    t->model = model;
+    t->net = model->net;
+    t->backend = model->backend;
+    t->type = model->backend->type;
+    t->options = options;
+    latent_dataset_info info;
+    latent_dataset_get_info(data, &info);
+    t->images = options->subset ? options->subset : info.count[LATENT_TRAIN];
+    t->batch = options->recipe.batch < t->images ? options->recipe.batch : t->images;
+    t->steps = (t->images - 1) / t->batch + 1;
+    t->keeps = options->run != NULL;
+    if (t->keeps) {
+        LT_TRY(lt_run_open(ctx, options->run, &t->run));
+    }
+    LT_TRY(options->resume ? resume(t, data) : start(t, data));
+    if (t->keeps && !t->saved) {
+        LT_TRY(lt_trainer_save(t)); /* resumed for another number of epochs */
+    }
+    LT_TRY(lt_exec_prepare(ctx, t->plan));
+done:
+    if (status != LATENT_OK) {
+        lt_trainer_close(t);
+    }
+    return status;
+}
+
+void lt_trainer_close(lt_trainer *t) {
+    if (t->type) {
+        if (t->data) {
+            t->type->data_free(t->backend, t->data);
+        }
+        t->type->free(t->backend, t->m);
+        t->type->free(t->backend, t->v);
+        lt_plan_destroy(t->plan);
+    }
+    lt_run_close(&t->run);
+    free(t->config);
+    free(t->host);
+    free(t->table);
+    free(t->losses);
+    free(t->slots);
+    memset(t, 0, sizeof *t);
+}

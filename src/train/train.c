@@ -1,0 +1,283 @@
+/* train.c: the ONE training loop, for every net, backend and recipe.
+ *
+ * An epoch is a table of steps that the backend gets at once: which images, which rate. The loop then hands
+ * over step after step and looks at the losses only now and then, because looking waits for the backend. A
+ * training stands still only between two steps; there its whole state is (epochs, steps, sums, blocks), and
+ * a checkpoint of that continues to the same bits: order and rates are functions of epoch and step.
+ *
+ * The loss of an epoch is sum(loss_i * n_i) / images over its steps in order, in double.
+ */
+#include "train/metrics.h"
+#include "train/schedule.h"
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Images of the epoch's first `steps` steps. */
+static int images_of(const lt_trainer *t, int steps) {
+    return steps < t->steps ? steps * t->batch : t->images;
+}
+
+static double rate_of(const lt_trainer *t, int epoch, int step) {
+    const latent_recipe *recipe = &t->options->recipe;
+    uint64_t steps = (uint64_t)t->steps;
+    return lt_schedule_lr(recipe->schedule, recipe->lr, (uint64_t)epoch * steps + (uint64_t)step,
+                          (uint64_t)recipe->epochs * steps);
+}
+
+/* ---- Telling ----------------------------------------------------------------------------------- */
+
+static latent_train_event event(const lt_trainer *t, latent_event_kind kind) {
+    const lt_train_state *state = &t->state;
+    latent_train_event e;
+    memset(&e, 0, sizeof e);
+    int epochs = t->options->recipe.epochs, done = images_of(t, state->step);
+    e.kind = kind;
+    e.epoch = state->epoch < epochs ? state->epoch + 1 : epochs;
+    e.epochs = epochs;
+    e.step = state->step;
+    e.steps = t->steps;
+    e.images = t->images;
+    e.resumed_epoch = t->resumed_epoch;
+    e.loss = done ? state->loss_sum / done : 0;
+    e.lr = rate_of(t, e.epoch - 1, state->step ? state->step - 1 : 0);
+    e.seconds = state->seconds;
+    e.images_per_second = state->seconds > 0 ? done / state->seconds : 0;
+    e.memory = t->memory;
+    return e;
+}
+
+static void tell(const lt_trainer *t, const latent_train_event *e) {
+    if (t->options->progress) {
+        t->options->progress(t->options->user, e);
+    }
+}
+
+static latent_status save(lt_trainer *t, const latent_train_event *at) {
+    latent_status status = lt_trainer_save(t);
+    if (status == LATENT_OK) {
+        latent_train_event e = *at;
+        e.kind = LATENT_EVENT_SAVED;
+        tell(t, &e);
+    }
+    return status;
+}
+
+/* ---- An epoch ---------------------------------------------------------------------------------- */
+
+/* The steps from state.step to the end of the epoch. */
+static latent_status begin_epoch(lt_trainer *t) {
+    const latent_recipe *recipe = &t->options->recipe;
+    latent_status status = LATENT_OK;
+    int epoch = t->state.epoch, count = t->steps - t->state.step;
+    t->table_first = t->issued = t->state.step;
+    for (int i = 0; i < count; i++) {
+        int step = t->table_first + i;
+        double nth = (double)epoch * t->steps + step + 1; /* Adam counts from 1 */
+        lt_step *record = &t->table[i];
+        record->epoch = (uint32_t)epoch;
+        record->first = (uint32_t)images_of(t, step);
+        record->n = (uint32_t)images_of(t, step + 1) - record->first;
+        record->lr = (float)rate_of(t, epoch, step);
+        record->correction1 = (float)(1 / (1 - pow(recipe->momentum, nth)));
+        record->correction2 = (float)(1 / sqrt(1 - pow(recipe->beta2, nth)));
+    }
+    LT_TRY(t->type->steps_begin(t->ctx, t->backend, t->table, count));
+    LT_TRY(t->type->profile_start(t->ctx, t->backend, LT_SLOT_OPS + 2 * t->net->op_count));
+    t->reported = now();
+    t->began = t->reported - t->state.seconds;
+done:
+    return status;
+}
+
+static latent_status train_step(lt_trainer *t) {
+    const latent_recipe *recipe = &t->options->recipe;
+    lt_gather_call gather = {.data = t->data,
+                             .n = (int)t->table[t->issued - t->table_first].n,
+                             .limit = t->images,
+                             .shuffle = 1,
+                             .seed = t->options->seed,
+                             .scale = 1.0f / 255,
+                             .shift = 0,
+                             .x = t->plan->nodes[0].y};
+    lt_optimizer_call optimizer = {.kind = recipe->optimizer,
+                                   .momentum = (float)recipe->momentum,
+                                   .beta2 = (float)recipe->beta2,
+                                   .epsilon = (float)recipe->epsilon,
+                                   .decay = (float)recipe->weight_decay,
+                                   .params = t->model->params,
+                                   .grads = t->plan->grads,
+                                   .m = t->m,
+                                   .v = t->v,
+                                   .count = t->net->param_count};
+    t->saved = 0;
+    latent_status status = lt_exec_train_step(t->ctx, t->plan, &gather, &optimizer);
+    t->issued += status == LATENT_OK;
+    return status;
+}
+
+static latent_status not_finite(lt_trainer *t, const char *what) {
+    const lt_train_state *state = &t->state;
+    char before[64] = "";
+    if (state->step) {
+        snprintf(before, sizeof before, "; the mean loss of the epoch was %.6g until then",
+                 state->loss_sum / images_of(t, state->step));
+    }
+    return lt_fail(
+        t->ctx, LATENT_ERROR_NUMERIC,
+        "epoch %d, step %d of %d: the %s is not a finite number%s. Try a lower learning rate (--lr, now "
+        "%g)%s",
+        state->epoch + 1, state->step + 1, t->steps, what, before, t->options->recipe.lr,
+        t->keeps ? "; the last good checkpoint is kept" : "");
+}
+
+/* Waits for the steps handed over so far and adds up their losses, up to the first that is not finite. */
+static latent_status collect(lt_trainer *t) {
+    lt_train_state *state = &t->state;
+    int first = state->step, count = t->issued - first, bad = -1;
+    latent_status status =
+        t->type->losses_read(t->ctx, t->backend, first - t->table_first, count, t->losses, &bad);
+    if (status != LATENT_OK) {
+        return status;
+    }
+    for (int i = 0; i < count; i++) {
+        int at = first - t->table_first + i;
+        if (!isfinite(t->losses[i])) {
+            return not_finite(t, "loss");
+        }
+        if (at == bad) {
+            return not_finite(t, "gradient");
+        }
+        state->loss_sum += (double)t->losses[i] * t->table[at].n;
+        state->step++;
+    }
+    state->seconds = now() - t->began;
+    return LATENT_OK;
+}
+
+static latent_status book_times(lt_trainer *t) {
+    int slots = LT_SLOT_OPS + 2 * t->net->op_count;
+    latent_status status = t->type->profile_read(t->ctx, t->backend, t->slots, slots);
+    if (status != LATENT_OK) {
+        return status;
+    }
+    t->state.forward += t->slots[LT_SLOT_GATHER] + t->slots[LT_SLOT_LOSS];
+    t->state.optimizer += t->slots[LT_SLOT_OPTIMIZER] + t->slots[LT_SLOT_PREPARE];
+    for (int i = 0; i < t->net->op_count; i++) {
+        t->state.forward += t->slots[lt_slot(i, LT_FORWARD)];
+        t->state.backward += t->slots[lt_slot(i, LT_BACKWARD)];
+    }
+    return LATENT_OK;
+}
+
+static latent_status end_epoch(lt_trainer *t) {
+    latent_status status = LATENT_OK;
+    latent_train_event e = event(t, LATENT_EVENT_EPOCH);
+    int every = t->options->checkpoint_every;
+    e.forward_seconds = t->state.forward;
+    e.backward_seconds = t->state.backward;
+    e.optimizer_seconds = t->state.optimizer;
+    if (t->keeps) {
+        lt_epoch_metrics metrics = {.epoch = e.epoch,
+                                    .loss = e.loss,
+                                    .lr = e.lr,
+                                    .seconds = e.seconds,
+                                    .images_per_second = e.images_per_second,
+                                    .forward = e.forward_seconds,
+                                    .backward = e.backward_seconds,
+                                    .optimizer = e.optimizer_seconds};
+        LT_TRY(lt_metrics_append(t->ctx, t->run.metrics, &metrics));
+    }
+    t->state = (lt_train_state){.epoch = e.epoch};
+    tell(t, &e);
+    if (t->keeps && ((every && e.epoch % every == 0) || e.epoch == e.epochs || t->ctx->interrupted)) {
+        LT_TRY(save(t, &e));
+    }
+done:
+    return status;
+}
+
+/* Leaves early, between two steps, when the context was interrupted. */
+static latent_status run_epoch(lt_trainer *t) {
+    /* Looking at the losses makes a GPU wait for the host; on the host itself it costs nothing. */
+    double pause = t->type->graph_begin ? 0.25 : 0.1;
+    latent_status status = LATENT_OK;
+    LT_TRY(begin_epoch(t));
+    latent_train_event e = event(t, LATENT_EVENT_STEP);
+    tell(t, &e);
+    while (t->issued < t->steps && !t->ctx->interrupted) {
+        LT_TRY(train_step(t));
+        if (now() - t->reported >= pause && t->issued < t->steps) {
+            LT_TRY(collect(t));
+            e = event(t, LATENT_EVENT_STEP);
+            tell(t, &e);
+            t->reported = now();
+        }
+    }
+    LT_TRY(collect(t));
+    LT_TRY(book_times(t));
+    if (t->state.step == t->steps) {
+        LT_TRY(end_epoch(t));
+    }
+done:
+    return status;
+}
+
+/* The interruption is answered here, once. */
+static latent_status stop(lt_trainer *t) {
+    latent_status status = LATENT_OK;
+    latent_train_event e = event(t, LATENT_EVENT_SAVED);
+    t->ctx->interrupted = 0;
+    if (!t->keeps) {
+        return lt_fail(
+            t->ctx, LATENT_INTERRUPTED,
+            "stopped after %d of %d steps of epoch %d; nothing was saved, because there is no run folder",
+            t->state.step, t->steps, e.epoch);
+    }
+    if (!t->saved) {
+        LT_TRY(save(t, &e));
+    }
+    status = lt_fail(t->ctx, LATENT_INTERRUPTED,
+                     "%s: stopped after %d of %d steps of epoch %d and saved; --resume continues from there",
+                     t->run.folder, t->state.step, t->steps, e.epoch);
+done:
+    return status;
+}
+
+void latent_train_defaults(const latent_net *net, latent_train_options *out) {
+    memset(out, 0, sizeof *out);
+    out->recipe = net->recipe;
+    out->seed = 1;
+    out->checkpoint_every = 1;
+}
+
+latent_status latent_train(latent_context *ctx, latent_model *model, const latent_dataset *data,
+                           const latent_train_options *options) {
+    latent_status status = LATENT_OK;
+    lt_trainer t;
+    LT_TRY(lt_trainer_open(ctx, model, data, options, &t));
+    latent_train_event e = event(&t, LATENT_EVENT_START);
+    tell(&t, &e);
+    while (t.state.epoch < options->recipe.epochs) {
+        if (ctx->interrupted) {
+            status = stop(&t);
+            goto done;
+        }
+        LT_TRY(run_epoch(&t));
+    }
+done:
+    lt_trainer_close(&t);
+    if (model) {
+        lt_model_touch(model);
+    }
+    return status;
+}

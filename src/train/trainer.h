@@ -1,0 +1,48 @@
+/* trainer.h: a training in progress: what setup.c makes ready and train.c drives. */
+#ifndef LT_TRAIN_TRAINER_H
+#define LT_TRAIN_TRAINER_H
+
+#include "data/dataset.h"
+#include "model/model.h"
+#include "train/checkpoint.h"
+
+typedef struct lt_trainer {
+    latent_context *ctx;
+    latent_model *model;
+    const latent_net *net;
+    lt_backend *backend;
+    const lt_backend_type *type;
+    const latent_train_options *options;
+
+    int images, batch, steps; /* per epoch, of a full step, per epoch */
+    lt_plan *plan;
+    lt_backend_data *data;
+    float *m, *v; /* [b] NULL where the optimizer keeps none */
+    latent_memory_info memory;
+
+    lt_train_state state; /* counts the steps whose losses were read */
+    int resumed_epoch;
+
+    int keeps; /* a run folder was asked for */
+    lt_run run;
+    char *config; /* the text of config.json */
+    float *host;  /* three blocks, for checkpoints */
+    int saved;    /* what is on disk is the state */
+
+    /* The epoch in flight. The backend's step table begins at step `table_first` of the epoch. */
+    lt_step *table;
+    float *losses;
+    double *slots; /* seconds per profile slot */
+    int table_first;
+    int issued;             /* steps of the epoch handed to the backend */
+    double began, reported; /* clock */
+} lt_trainer;
+
+/* setup.c */
+latent_status lt_trainer_open(latent_context *ctx, latent_model *model, const latent_dataset *data,
+                              const latent_train_options *options, lt_trainer *out);
+void lt_trainer_close(lt_trainer *t);
+/* Writes model.safetensors and checkpoint.safetensors at t->state. */
+latent_status lt_trainer_save(lt_trainer *t);
+
+#endif
