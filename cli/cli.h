@@ -1,0 +1,83 @@
+/* cli.h: what the commands of the program share. The program uses latent.h and nothing else of the
+ * library. Names across its files begin with cli_, apart from the library's lt_.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "latent.h"
+#include "options.h"
+#include "progress.h"
+
+enum {
+    CLI_OK = 0,
+    CLI_FAILED = 1,
+    CLI_USAGE = 2,     /* the command line is wrong */
+    CLI_DIFFERENT = 3, /* compare: beyond the tolerance */
+    CLI_INTERRUPTED = 130
+};
+
+typedef struct cli_session {
+    latent_context *ctx;
+    cli_progress progress;
+    int quiet;
+} cli_session;
+
+typedef struct cli_command {
+    const char *name;     /* "train", "data synth" */
+    const char *summary;  /* one line */
+    const char *operands; /* "[NET]", for the usage line */
+    int operands_min, operands_max;
+    const char *about;    /* paragraphs for the help text, separated by new lines; wrapped when printed */
+    const char *examples; /* one a line */
+    const cli_group *groups[4];
+    const struct cli_command *const *subcommands; /* ends with NULL; such a command only dispatches */
+    int (*run)(cli_session *session, const cli_arguments *arguments);
+} cli_command;
+
+extern const cli_command cli_command_train, cli_command_eval, cli_command_reconstruct, cli_command_compare,
+    cli_command_export, cli_command_import, cli_command_info, cli_command_data;
+
+/* ---- session.c: messages, signals, the end of the program ---- */
+
+/* Makes the context, takes over the signals. Returns an exit code. */
+int cli_session_begin(cli_session *session);
+void cli_session_end(cli_session *session);
+/* Prints the library's sentence when `status` is a failure; returns the exit code. */
+int cli_status(cli_session *session, latent_status status);
+/* "latent: sentence" on stderr. Returns CLI_FAILED. */
+int cli_fail(cli_session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "latent train: sentence" and where to read more. Returns CLI_USAGE. `command` may be NULL. */
+int cli_usage(const cli_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A line for a person on stderr, unless --quiet. */
+void cli_note(cli_session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Ends the program with a sentence when an allocation of a few bytes failed. */
+void cli_need_memory(const void *memory);
+
+/* ---- engine.c: the options that several commands share ---- */
+
+extern const cli_group cli_engine_group; /* where and how to compute */
+extern const cli_group cli_quiet_group;  /* --quiet */
+latent_engine_options cli_engine(const cli_arguments *arguments);
+/* The engine of commands that only move weights: no GPU is started for them. */
+latent_engine_options cli_host_engine(void);
+
+/* ---- locate.c: data sets, runs and models by the names that people give them ---- */
+
+#define CLI_DATA_OTHERWISE "the run's, $LATENT_DATA, ./data, $XDG_CACHE_HOME/latent"
+
+/* Opens the data set: `given` (--data) if not NULL, else `recorded` (a run's own) if it is still there, else
+ * the first of $LATENT_DATA, ./data and the cache folder that holds one. Returns an exit code. */
+int cli_open_data(cli_session *session, const char *given, const char *recorded, latent_dataset **out);
+/* 1 when the folder, or cifar-10-batches-bin in it, holds batch files. */
+int cli_folder_has_data(const char *folder);
+/* 1 when the folder holds files of a run. */
+int cli_folder_has_run(const char *folder);
+int cli_is_folder(const char *path);
+/* "folder/name"; free it. */
+char *cli_join(const char *folder, const char *name);
+/* Loads the model at `path`; `net_name` may be NULL when the file names its net. For a run folder
+ * *data_folder gets the data it was trained on (latent_free), else NULL; it may be NULL. */
+int cli_load_model(cli_session *session, const char *path, const char *net_name,
+                   const latent_engine_options *engine, latent_model **out, char **data_folder);
+
+#endif

@@ -1,0 +1,72 @@
+/* engine.c: the options that several commands share: where and how to compute, and --quiet. Flags of a
+ * backend that was not compiled in are read all the same; the library says what it lacks.
+ */
+#include "cli.h"
+
+#include <string.h>
+
+static const cli_option engine_options[] = {
+    {.name = "backend",
+     .value = "NAME",
+     .type = CLI_CHOICE,
+     .choices = "auto|ref|cpu|cuda",
+     .initial = "auto",
+     .help = "what computes"},
+    {.name = "precision",
+     .value = "TYPE",
+     .type = CLI_CHOICE,
+     .choices = "fp32|bf16",
+     .otherwise = "the backend's",
+     .help = "arithmetic of the layers"},
+    {.name = "isa",
+     .value = "NAME",
+     .type = CLI_CHOICE,
+     .choices = "amx|avx512|avx2|plain",
+     .otherwise = "the best here",
+     .help = "cpu: instruction set"},
+    {.name = "threads",
+     .value = "N",
+     .type = CLI_INT,
+     .min = 0,
+     .max = 4096,
+     .initial = "0",
+     .help = "cpu: threads; 0 takes the cores this process may use"},
+    {.name = "kernels",
+     .value = "NAME",
+     .type = CLI_CHOICE,
+     .choices = "basic|tiled|fused|tensor|hopper|gemm|cudnn",
+     .otherwise = "the best here",
+     .help = "cuda: kernel generation"},
+    {.name = "device",
+     .value = "N",
+     .type = CLI_INT,
+     .min = 0,
+     .max = 1023,
+     .initial = "0",
+     .help = "cuda: device number"},
+    {.name = "stream-data", .type = CLI_FLAG, .help = "cuda: keep the data set in host memory and stream it"},
+};
+
+const cli_group cli_engine_group = {"Engine", engine_options, sizeof engine_options / sizeof *engine_options};
+
+static const cli_option quiet_options[] = {
+    {.name = "quiet", .letter = 'q', .type = CLI_FLAG, .help = "print results and errors only"},
+};
+
+const cli_group cli_quiet_group = {"General", quiet_options, 1};
+
+latent_engine_options cli_engine(const cli_arguments *arguments) {
+    return (latent_engine_options){
+        .backend = cli_string(arguments, "backend"),
+        .precision = cli_string(arguments, "precision"),
+        .isa = cli_string(arguments, "isa"),
+        .kernels = cli_string(arguments, "kernels"),
+        .threads = (int)cli_get(arguments, "threads")->integer,
+        .device = (int)cli_get(arguments, "device")->integer,
+        .stream_data = cli_flag(arguments, "stream-data"),
+    };
+}
+
+latent_engine_options cli_host_engine(void) {
+    return (latent_engine_options){.backend = "ref"};
+}

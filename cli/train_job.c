@@ -1,0 +1,277 @@
+/* train_job.c: what `latent train` was asked to do. A new run takes the net's recipe and the flags; a resumed
+ * one takes everything from the run, and --epochs may move its end. Nothing is written before the net, the
+ * recipe and the data are known to be good.
+ */
+#include "train_job.h"
+
+#include "format.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The recipe: what a net file's `train` line holds, then the seed and the subset. */
+static const cli_option recipe_options[] = {
+    {.name = "epochs",
+     .letter = 'e',
+     .value = "N",
+     .type = CLI_INT,
+     .min = 1,
+     .max = 1000000,
+     .otherwise = "the net's",
+     .help = "passes over the images"},
+    {.name = "batch",
+     .letter = 'b',
+     .value = "N",
+     .type = CLI_INT,
+     .min = 1,
+     .max = 65536,
+     .otherwise = "the net's",
+     .help = "images per step"},
+    {.name = "optimizer",
+     .value = "NAME",
+     .type = CLI_CHOICE,
+     .choices = "sgd|adam|adamw",
+     .otherwise = "the net's",
+     .help = "how weights follow gradients"},
+    {.name = "schedule",
+     .value = "NAME",
+     .type = CLI_CHOICE,
+     .choices = "constant|cosine|onecycle",
+     .otherwise = "the net's",
+     .help = "how the learning rate runs"},
+    {.name = "lr",
+     .value = "X",
+     .type = CLI_REAL,
+     .min = 0,
+     .max = 1e6,
+     .open = CLI_ABOVE_MIN,
+     .otherwise = "the net's",
+     .help = "learning rate; its peak for cosine and onecycle"},
+    {.name = "momentum",
+     .value = "X",
+     .type = CLI_REAL,
+     .min = 0,
+     .max = 1,
+     .open = CLI_BELOW_MAX,
+     .otherwise = "the net's",
+     .help = "sgd: momentum; adam, adamw: beta1"},
+    {.name = "beta2",
+     .value = "X",
+     .type = CLI_REAL,
+     .min = 0,
+     .max = 1,
+     .open = CLI_BELOW_MAX,
+     .otherwise = "the net's",
+     .help = "adam, adamw: decay of the squared gradient"},
+    {.name = "epsilon",
+     .value = "X",
+     .type = CLI_REAL,
+     .min = 0,
+     .max = 1,
+     .open = CLI_ABOVE_MIN,
+     .otherwise = "the net's",
+     .help = "adam, adamw: added to the denominator"},
+    {.name = "weight-decay",
+     .value = "X",
+     .type = CLI_REAL,
+     .min = 0,
+     .max = 1e6,
+     .otherwise = "the net's",
+     .help = "pull of the weights towards 0; decoupled for adamw"},
+    {.name = "seed",
+     .letter = 's',
+     .value = "N",
+     .type = CLI_INT,
+     .min = 0,
+     .max = 9007199254740992.0,
+     .initial = "1",
+     .help = "decides the first weights and the order of the images"},
+    {.name = "subset",
+     .value = "N|P%",
+     .type = CLI_SUBSET,
+     .otherwise = "all",
+     .help = "train on the first N images, or on the first P percent"},
+};
+
+enum { RECIPE_COUNT = sizeof recipe_options / sizeof *recipe_options, RECIPE_KEYS = RECIPE_COUNT - 2 };
+
+const cli_group cli_recipe_group = {"Recipe", recipe_options, RECIPE_COUNT};
+
+/* "weight-decay" is the key weight_decay of a net file. */
+static int apply_recipe(cli_session *session, const cli_arguments *arguments, latent_recipe *recipe) {
+    for (int i = 0; i < RECIPE_KEYS; i++) {
+        const cli_value *value = cli_get(arguments, recipe_options[i].name);
+        char key[32];
+        snprintf(key, sizeof key, "%s", recipe_options[i].name);
+        for (char *c = key; *c; c++) {
+            *c = *c == '-' ? '_' : *c;
+        }
+        if (value->given && latent_recipe_set(session->ctx, recipe, key, value->text) != LATENT_OK) {
+            return cli_usage(arguments->command, "--%s: %s", recipe_options[i].name,
+                             latent_context_message(session->ctx));
+        }
+    }
+    return CLI_OK;
+}
+
+/* runs/<net>-<date>-<time>, with a number behind it when that is taken. */
+static char *fresh_run_name(const latent_net *net) {
+    latent_net_info info;
+    latent_net_get_info(net, &info);
+    char stamp[32];
+    time_t now = time(NULL);
+    struct tm local;
+    localtime_r(&now, &local);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &local);
+    char *name = NULL;
+    for (int n = 1;; n++) {
+        int length = n == 1 ? asprintf(&name, "runs/%s-%s", info.name, stamp)
+                            : asprintf(&name, "runs/%s-%s-%d", info.name, stamp, n);
+        cli_need_memory(length < 0 ? NULL : name);
+        if (access(name, F_OK) != 0) {
+            return name;
+        }
+        free(name);
+    }
+}
+
+static int settle_new(cli_session *session, const cli_arguments *arguments, cli_train_job *job) {
+    const char *run = cli_string(arguments, "run"), *net = arguments->operands[0];
+    int overwrite = cli_flag(arguments, "overwrite");
+    if (overwrite && !run) {
+        return cli_usage(arguments->command, "--overwrite needs --run DIR: the run to replace");
+    }
+    if (run && !overwrite && cli_folder_has_run(run)) {
+        return cli_fail(session,
+                        "%s already holds a run; continue it with --resume, replace it with --overwrite or "
+                        "name another folder",
+                        run);
+    }
+    int code = cli_status(session, latent_net_load(session->ctx, net ? net : "autoencoder", &job->net));
+    if (code != CLI_OK) {
+        return code;
+    }
+    latent_train_defaults(job->net, &job->options);
+    job->options.seed = (uint64_t)cli_get(arguments, "seed")->integer;
+    job->run = run ? strdup(run) : fresh_run_name(job->net);
+    cli_need_memory(job->run);
+    return apply_recipe(session, arguments, &job->options.recipe);
+}
+
+static int settle_resumed(cli_session *session, const cli_arguments *arguments, cli_train_job *job) {
+    const char *run = cli_string(arguments, "run");
+    if (!run) {
+        return cli_usage(arguments->command, "--resume needs --run DIR: the run to continue");
+    }
+    if (cli_flag(arguments, "overwrite")) {
+        return cli_usage(arguments->command,
+                         "--resume continues a run and --overwrite replaces it: give one");
+    }
+    if (arguments->operands[0]) {
+        return cli_usage(arguments->command, "--resume takes the net from the run; leave out '%s'",
+                         arguments->operands[0]);
+    }
+    for (int i = 1; i < RECIPE_COUNT; i++) {
+        if (cli_get(arguments, recipe_options[i].name)->given) {
+            return cli_usage(
+                arguments->command,
+                "--resume takes the recipe from the run; leave out --%s (only --epochs may change)",
+                recipe_options[i].name);
+        }
+    }
+    job->run = strdup(run);
+    cli_need_memory(job->run);
+    int code = cli_status(session,
+                          latent_run_read(session->ctx, run, &job->net, &job->options, &job->recorded_data));
+    job->options.resume = 1;
+    return code == CLI_OK ? apply_recipe(session, arguments, &job->options.recipe) : code;
+}
+
+static int settle_subset(const cli_arguments *arguments, cli_train_job *job) {
+    const cli_value *subset = cli_get(arguments, "subset");
+    latent_dataset_info info;
+    latent_dataset_get_info(job->data, &info);
+    int count = info.count[LATENT_TRAIN];
+    if (!subset->given) {
+        return CLI_OK;
+    }
+    if (subset->real > 0) {
+        long images = lround(count * subset->real / 100);
+        job->options.subset = images < 1 ? 1 : (int)images;
+    } else if (subset->integer > count) {
+        return cli_usage(arguments->command, "--subset %s: the data set has %s training images", subset->text,
+                         cli_count((uint64_t)count).s);
+    } else {
+        job->options.subset = (int)subset->integer;
+    }
+    return CLI_OK;
+}
+
+/* Creates the folder and its parents. */
+static int make_folder(cli_session *session, const char *path) {
+    char *copy = strdup(path);
+    cli_need_memory(copy);
+    int failed = 0;
+    for (char *slash = copy + 1; !failed && *slash; slash++) {
+        if (*slash == '/') {
+            *slash = 0;
+            failed = mkdir(copy, 0777) != 0 && errno != EEXIST;
+            *slash = '/';
+        }
+    }
+    failed = failed || (mkdir(path, 0777) != 0 && errno != EEXIST);
+    int why = failed ? errno : !cli_is_folder(path) ? ENOTDIR : access(path, W_OK | X_OK) != 0 ? errno : 0;
+    free(copy);
+    if (why) {
+        return cli_fail(session, "run folder %s: %s; --run names a folder that can be written", path,
+                        strerror(why));
+    }
+    return CLI_OK;
+}
+
+/* The checkpoint goes first: without it, what is left is not mistaken for a run that can go on. */
+static void remove_run(const char *run) {
+    static const char *const names[] = {"checkpoint.safetensors", "config.json", "metrics.jsonl",
+                                        "model.safetensors", "reconstruction.png"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = cli_join(run, names[i]);
+        unlink(path);
+        free(path);
+    }
+}
+
+int cli_train_settle(cli_session *session, const cli_arguments *arguments, cli_train_job *job) {
+    memset(job, 0, sizeof *job);
+    int code = cli_flag(arguments, "resume") ? settle_resumed(session, arguments, job)
+                                             : settle_new(session, arguments, job);
+    if (code == CLI_OK) {
+        code = cli_open_data(session, cli_string(arguments, "data"), job->recorded_data, &job->data);
+    }
+    if (code == CLI_OK) {
+        code = settle_subset(arguments, job);
+    }
+    job->options.run = job->run;
+    job->options.checkpoint_every = (int)cli_get(arguments, "checkpoint-every")->integer;
+    return code;
+}
+
+int cli_train_make_run(cli_session *session, const cli_arguments *arguments, const cli_train_job *job) {
+    int code = make_folder(session, job->run);
+    if (code == CLI_OK && cli_flag(arguments, "overwrite")) {
+        remove_run(job->run);
+    }
+    return code;
+}
+
+void cli_train_free(cli_train_job *job) {
+    latent_net_destroy(job->net);
+    latent_dataset_destroy(job->data);
+    latent_free(job->recorded_data);
+    free(job->run);
+}

@@ -1,0 +1,25 @@
+/* train_job.h: what `latent train` was asked to do, settled before anything is written. */
+#ifndef CLI_TRAIN_JOB_H
+#define CLI_TRAIN_JOB_H
+
+#include "cli.h"
+
+typedef struct cli_train_job {
+    latent_net *net;
+    latent_dataset *data;
+    latent_train_options options;
+    char *recorded_data; /* of a resumed run; latent_free */
+    char *run;
+} cli_train_job;
+
+/* The rows of the recipe: --epochs first, then those that a resumed run does not take; all but the last two
+ * (seed, subset) are keys of a net file's `train` line. */
+extern const cli_group cli_recipe_group;
+
+/* Net, recipe, data and the name of the run folder. Returns an exit code. */
+int cli_train_settle(cli_session *session, const cli_arguments *arguments, cli_train_job *job);
+/* Makes the run folder; with --overwrite it removes the run that is there. Returns an exit code. */
+int cli_train_make_run(cli_session *session, const cli_arguments *arguments, const cli_train_job *job);
+void cli_train_free(cli_train_job *job);
+
+#endif
