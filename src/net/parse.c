@@ -276,9 +276,7 @@ static latent_status parse_train(parser *p) {
     }
     for (int i = 1; i < p->count; i += 2) {
         if (latent_recipe_set(p->ctx, &p->net->recipe, p->words[i], p->words[i + 1]) != LATENT_OK) {
-            char message[LT_MESSAGE_MAX - WHERE_MAX - 16];
-            snprintf(message, sizeof message, "%s", p->ctx->message);
-            return wrong(p, "train: %s", message);
+            return wrong(p, "train: %s", p->ctx->message);
         }
     }
     return LATENT_OK;
