@@ -93,13 +93,13 @@ typedef struct latent_net_info {
 
 typedef struct latent_layer_info {
     const char *name;
-    const char *kind;         /* "input", "conv", "loss" */
-    char description[96];     /* "3x3, relu, pool2" */
-    int input[3], output[3];  /* height, width, channels */
+    const char *kind;        /* "input", "conv", "loss" */
+    char description[96];    /* "3x3, relu, pool2" */
+    int input[3], output[3]; /* height, width, channels */
     uint64_t parameters;
-    uint64_t macs;            /* per image, forward */
+    uint64_t macs;             /* per image, forward */
     uint64_t activation_bytes; /* of the output in fp32, per image */
-    int latent;               /* 1 when the `latent` line follows this layer */
+    int latent;                /* 1 when the `latent` line follows this layer */
 } latent_layer_info;
 
 /* `name` is a preset ("autoencoder") or the path of a net file. */
@@ -130,7 +130,7 @@ typedef enum latent_split { LATENT_TRAIN, LATENT_TEST } latent_split;
 typedef struct latent_dataset_info {
     const char *path;
     int height, width, channels, classes;
-    int count[2]; /* images in LATENT_TRAIN and LATENT_TEST */
+    int count[2];  /* images in LATENT_TRAIN and LATENT_TEST */
     int synthetic; /* 1 when latent_dataset_synthesize() wrote it */
 } latent_dataset_info;
 
@@ -179,10 +179,10 @@ typedef struct latent_engine_options {
 } latent_engine_options;
 
 typedef struct latent_backend_info {
-    const char *name;      /* "ref" */
-    const char *summary;   /* one line for a person */
-    int available;         /* 1 when it can run on this machine now */
-    char detail[160];      /* what was found: instruction set, GPU name; or why it cannot run */
+    const char *name;    /* "ref" */
+    const char *summary; /* one line for a person */
+    int available;       /* 1 when it can run on this machine now */
+    char detail[160];    /* what was found: instruction set, GPU name; or why it cannot run */
 } latent_backend_info;
 
 /* The backends compiled in, best first. Returns 0 past the last one. */
@@ -261,13 +261,13 @@ typedef enum latent_event_kind {
 
 typedef struct latent_train_event {
     latent_event_kind kind;
-    int epoch, epochs;       /* epochs count from 1 */
-    int step, steps;         /* within the epoch; step is 0 when it begins */
-    int images;              /* per epoch */
-    int resumed_epoch;       /* epochs that were already complete */
-    double loss;             /* mean so far in this epoch */
-    double lr;               /* of the latest step */
-    double seconds;          /* in this epoch */
+    int epoch, epochs; /* epochs count from 1 */
+    int step, steps;   /* within the epoch; step is 0 when it begins */
+    int images;        /* per epoch */
+    int resumed_epoch; /* epochs that were already complete */
+    double loss;       /* mean so far in this epoch */
+    double lr;         /* of the latest step */
+    double seconds;    /* in this epoch */
     double images_per_second;
     double forward_seconds, backward_seconds, optimizer_seconds; /* EPOCH only */
     latent_memory_info memory;
@@ -278,10 +278,10 @@ typedef void (*latent_train_fn)(void *user, const latent_train_event *event);
 typedef struct latent_train_options {
     latent_recipe recipe;
     uint64_t seed;
-    int subset;            /* train on the first `subset` images; 0: all */
-    const char *run;       /* run folder to write; NULL: keep nothing on disk */
-    int checkpoint_every;  /* epochs; 0: only at the end and on interruption */
-    int resume;            /* 1: continue the run in `run` */
+    int subset;           /* train on the first `subset` images; 0: all */
+    const char *run;      /* run folder to write; NULL: keep nothing on disk */
+    int checkpoint_every; /* epochs; 0: only at the end and on interruption */
+    int resume;           /* 1: continue the run in `run` */
     latent_train_fn progress;
     void *user;
 } latent_train_options;
@@ -298,6 +298,48 @@ LATENT_API latent_status latent_train(latent_context *ctx, latent_model *model, 
 LATENT_API latent_status latent_run_read(latent_context *ctx, const char *run, latent_net **net,
                                          latent_train_options *options, char **data_folder);
 LATENT_API void latent_free(void *memory);
+
+/* ---- Measuring ------------------------------------------------------------------------------------- */
+
+/* Where the time of training steps went, one row for each op and pass. */
+typedef struct latent_op_time {
+    const char *name;   /* of the op; or "gather", "loss", "optimizer", "prepare", "other" */
+    const char *pass;   /* "forward", "backward" or "" */
+    const char *kernel; /* what ran it; "" where the backend does not say */
+    double seconds;     /* per step */
+    double flops;       /* per step: the arithmetic that the op needs at least; 0 outside the convs */
+} latent_op_time;
+
+typedef void (*latent_op_time_fn)(void *user, const latent_op_time *time);
+
+typedef struct latent_bench_options {
+    int batch;                  /* 0: the recipe's */
+    int steps;                  /* timed steps; 0: as many as fit into `seconds` */
+    double seconds;             /* time for the measured steps; 0: about 5 */
+    const latent_dataset *data; /* NULL: 4,096 images of noise */
+    uint64_t seed;
+    latent_op_time_fn each; /* or NULL: no per-op pass */
+    void *user;
+} latent_bench_options;
+
+typedef struct latent_bench_result {
+    char engine[160];
+    int batch, steps;
+    double step_seconds;      /* median */
+    double best_seconds;      /* of a step */
+    double images_per_second; /* at the median */
+    double flops;             /* per image: forward and backward, upsample+conv as its transposed form */
+    double gflops;            /* per second, at the median */
+    double ceiling_gflops;    /* a register-resident multiply-add loop on this machine; 0: not measured */
+    double ceiling_gbytes;    /* a memory copy, bytes read plus written; 0: not measured */
+    double loss;              /* of the last timed step */
+    latent_memory_info memory;
+} latent_bench_result;
+
+/* Trains for a moment and measures it: warm-up, timed steps, then (with `each`) steps timed op by op. */
+LATENT_API latent_status latent_bench_train(latent_context *ctx, const latent_net *net,
+                                            const latent_engine_options *engine,
+                                            const latent_bench_options *options, latent_bench_result *out);
 
 /* ---- Comparing ------------------------------------------------------------------------------------- */
 

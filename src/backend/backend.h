@@ -139,6 +139,12 @@ static inline int lt_slot(int op, lt_pass pass) {
     return LT_SLOT_OPS + 2 * op + (pass == LT_BACKWARD);
 }
 
+/* What the machine could do at best, measured. */
+typedef struct lt_ceiling {
+    double flops; /* per second: a register-resident multiply-add loop at the backend's precision */
+    double bytes; /* per second: a copy much larger than the caches, read plus written */
+} lt_ceiling;
+
 struct lt_backend_type {
     const char *name;
     const char *summary; /* one line for a person */
@@ -192,6 +198,8 @@ struct lt_backend_type {
     latent_status (*profile_start)(latent_context *ctx, lt_backend *backend, int slots);
     void (*mark)(lt_backend *backend, int slot);
     latent_status (*profile_read)(latent_context *ctx, lt_backend *backend, double *seconds, int slots);
+
+    latent_status (*ceiling)(latent_context *ctx, lt_backend *backend, lt_ceiling *out); /* NULL: unknown */
 
     /* Graphs: all four or none. */
     latent_status (*graph_begin)(latent_context *ctx, lt_backend *backend);

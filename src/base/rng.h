@@ -47,7 +47,9 @@ LT_HD static inline lt_random lt_philox(uint64_t seed, uint32_t purpose, uint32_
 }
 
 /* Uniform in (0, 1): never 0, so that its logarithm is finite. */
-LT_HD static inline double lt_uniform(uint32_t bits) { return ((double)bits + 0.5) * (1.0 / 4294967296.0); }
+LT_HD static inline double lt_uniform(uint32_t bits) {
+    return ((double)bits + 0.5) * (1.0 / 4294967296.0);
+}
 
 /* The i-th element of the epoch's permutation of [0, n): a Feistel network over the smallest even power of
  * two that holds n, walked until it lands inside. At most four steps on average; no table, no state. */

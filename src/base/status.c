@@ -10,20 +10,30 @@ latent_status latent_context_create(latent_context **out) {
     return *out ? LATENT_OK : LATENT_ERROR_MEMORY;
 }
 
-void latent_context_destroy(latent_context *ctx) { free(ctx); }
+void latent_context_destroy(latent_context *ctx) {
+    free(ctx);
+}
 
-const char *latent_context_message(const latent_context *ctx) { return ctx->message; }
+const char *latent_context_message(const latent_context *ctx) {
+    return ctx->message;
+}
 
 void latent_context_set_log(latent_context *ctx, latent_log_fn log, void *user) {
     ctx->log = log;
     ctx->log_user = user;
 }
 
-void latent_context_interrupt(latent_context *ctx) { ctx->interrupted = 1; }
+void latent_context_interrupt(latent_context *ctx) {
+    ctx->interrupted = 1;
+}
 
-const char *latent_version(void) { return LATENT_VERSION; }
+const char *latent_version(void) {
+    return LATENT_VERSION;
+}
 
-void latent_free(void *memory) { free(memory); }
+void latent_free(void *memory) {
+    free(memory);
+}
 
 latent_status lt_fail(latent_context *ctx, latent_status status, const char *format, ...) {
     /* Formatted aside first: an argument may be the old message. */

@@ -74,8 +74,7 @@ static latent_status save(lt_trainer *t, const latent_train_event *at) {
 
 /* ---- An epoch ---------------------------------------------------------------------------------- */
 
-/* The steps from state.step to the end of the epoch. */
-static latent_status begin_epoch(lt_trainer *t) {
+latent_status lt_trainer_begin_epoch(lt_trainer *t) {
     const latent_recipe *recipe = &t->options->recipe;
     latent_status status = LATENT_OK;
     int epoch = t->state.epoch, count = t->steps - t->state.step;
@@ -99,7 +98,7 @@ done:
     return status;
 }
 
-static latent_status train_step(lt_trainer *t) {
+latent_status lt_trainer_step(lt_trainer *t) {
     const latent_recipe *recipe = &t->options->recipe;
     lt_gather_call gather = {.data = t->data,
                              .n = (int)t->table[t->issued - t->table_first].n,
@@ -211,11 +210,11 @@ static latent_status run_epoch(lt_trainer *t) {
     /* Looking at the losses makes a GPU wait for the host; on the host itself it costs nothing. */
     double pause = t->type->graph_begin ? 0.25 : 0.1;
     latent_status status = LATENT_OK;
-    LT_TRY(begin_epoch(t));
+    LT_TRY(lt_trainer_begin_epoch(t));
     latent_train_event e = event(t, LATENT_EVENT_STEP);
     tell(t, &e);
     while (t->issued < t->steps && !t->ctx->interrupted) {
-        LT_TRY(train_step(t));
+        LT_TRY(lt_trainer_step(t));
         if (now() - t->reported >= pause && t->issued < t->steps) {
             LT_TRY(collect(t));
             e = event(t, LATENT_EVENT_STEP);

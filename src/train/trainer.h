@@ -45,4 +45,10 @@ void lt_trainer_close(lt_trainer *t);
 /* Writes model.safetensors and checkpoint.safetensors at t->state. */
 latent_status lt_trainer_save(lt_trainer *t);
 
+/* train.c: the two halves of an epoch that bench.c drives as well. */
+/* Hands the backend the table of steps from state.step to the end of epoch state.epoch. */
+latent_status lt_trainer_begin_epoch(lt_trainer *t);
+/* Hands over the next step of the table. */
+latent_status lt_trainer_step(lt_trainer *t);
+
 #endif
