@@ -35,7 +35,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_command_train, cli_command_eval, cli_command_reconstruct, cli_command_compare,
-    cli_command_export, cli_command_import, cli_command_info, cli_command_data;
+    cli_command_export, cli_command_import, cli_command_info, cli_command_data, cli_command_bench;
 
 /* ---- session.c: messages, signals, the end of the program ---- */
 

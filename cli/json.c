@@ -51,6 +51,12 @@ static void quoted(FILE *out, const char *text) {
     fputc('"', out);
 }
 
+static void new_line(cli_json *json) {
+    if (!json->line) {
+        fprintf(json->out, "\n%*s", 2 * json->depth, "");
+    }
+}
+
 /* What comes before every value: the comma, the new line, the key. */
 static void lead(cli_json *json, const char *key) {
     if (json->filled & 1u << json->depth) {
@@ -58,7 +64,7 @@ static void lead(cli_json *json, const char *key) {
     }
     json->filled |= 1u << json->depth;
     if (json->depth > 0) {
-        fprintf(json->out, "\n%*s", 2 * json->depth, "");
+        new_line(json);
     }
     if (key) {
         quoted(json->out, key);
@@ -77,7 +83,7 @@ void cli_json_close(cli_json *json, char bracket) {
     int filled = (json->filled & 1u << json->depth) != 0;
     json->depth--;
     if (filled) {
-        fprintf(json->out, "\n%*s", 2 * json->depth, "");
+        new_line(json);
     }
     fputc(bracket, json->out);
     if (json->depth == 0) {

@@ -9,6 +9,7 @@
 
 typedef struct cli_json {
     FILE *out;
+    int line; /* 1: all on one line, for files of one object a line */
     int depth;
     unsigned filled; /* bit d: something was written at depth d */
 } cli_json;

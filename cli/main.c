@@ -9,9 +9,11 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
-    &cli_command_train,   &cli_command_eval,   &cli_command_reconstruct,
-    &cli_command_compare, &cli_command_export, &cli_command_import,
-    &cli_command_data,    &cli_command_info,   NULL,
+    &cli_command_train,       &cli_command_eval,
+    &cli_command_reconstruct, &cli_command_compare,
+    &cli_command_export,      &cli_command_import,
+    &cli_command_bench,       &cli_command_data,
+    &cli_command_info,        NULL,
 };
 
 /* The last word of a command's name: what is typed after the words before it. */
@@ -43,8 +45,8 @@ static void print_overview(FILE *out) {
 /* The command of that name in a list that ends with NULL; says so, with the nearest, when there is none. */
 static const cli_command *find_command(const cli_command *const *list, const cli_command *parent,
                                        const char *word) {
-    const char *names[32] = {"help"};
-    size_t count = parent ? 0 : 1;
+    const char *names[32] = {"help", "--help", "--version"};
+    size_t count = parent ? 0 : 3;
     for (int i = 0; list[i]; i++) {
         if (strcmp(word_of(list[i]), word) == 0) {
             return list[i];
