@@ -9,6 +9,8 @@
 
 #include "base/status.h"
 
+enum { LT_JSON_DEPTH_MAX = 64 }; /* of nested arrays and objects, read or written */
+
 typedef enum lt_json_kind {
     LT_JSON_NULL,
     LT_JSON_FALSE,
@@ -31,7 +33,7 @@ typedef struct lt_json_node {
     int children;
 } lt_json_node;
 
-/* `origin` names the text in messages. Depth at most 64. Duplicate keys in an object are an error. */
+/* `origin` names the text in messages. Duplicate keys in an object are an error. */
 latent_status lt_json_parse(latent_context *ctx, const char *text, size_t length, const char *origin,
                             lt_json **out);
 void lt_json_destroy(lt_json *json);
@@ -46,7 +48,7 @@ typedef struct lt_json_writer { /* zero it first; free(text) last */
     size_t length, capacity;
     int failed; /* out of memory at some point: lt_json_finish reports it */
     int depth;
-    int comma[64]; /* a value was written at this depth */
+    int comma[LT_JSON_DEPTH_MAX + 1]; /* a value was written at this depth */
     int after_key;
 } lt_json_writer;
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 64, VALUES_MAX = 1 << 22 };
+enum { VALUES_MAX = 1 << 22 };
 
 struct lt_json {
     lt_json_node *nodes;
@@ -190,7 +190,7 @@ static latent_status parse_members(parser *p, uint32_t self, int depth) {
     int object = p->nodes[self].kind == LT_JSON_OBJECT;
     char close = object ? '}' : ']';
     uint32_t last = 0, child = 0;
-    if (depth >= DEPTH_MAX) {
+    if (depth >= LT_JSON_DEPTH_MAX) {
         return syntax(p, "nested more than 64 deep");
     }
     p->at++;

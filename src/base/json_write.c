@@ -54,7 +54,7 @@ static void put_value(lt_json_writer *w, const char *text) {
 static void begin(lt_json_writer *w, const char *bracket) {
     put_value(w, bracket);
     w->depth++;
-    assert(w->depth < (int)(sizeof w->comma / sizeof *w->comma));
+    assert(w->depth <= LT_JSON_DEPTH_MAX);
     w->comma[w->depth] = 0;
 }
 
