@@ -55,13 +55,19 @@ static latent_status state_text(latent_context *ctx, const lt_train_state *state
     return status;
 }
 
-static void digest(const char *config, const char *state, const lt_st_tensor *const *tensors, int count,
+enum { TEXTS = 5 };
+static const char *const text_keys[TEXTS] = {"format", "name", "net", "config", "state"};
+
+static void digest(const char *const texts[TEXTS], const lt_st_tensor *const *tensors, int count,
                    char hex[33]) {
     lt_md5 md5;
     lt_md5_init(&md5);
-    lt_md5_update(&md5, config, strlen(config) + 1);
-    lt_md5_update(&md5, state, strlen(state) + 1);
+    for (int i = 0; i < TEXTS; i++) {
+        lt_md5_update(&md5, texts[i], strlen(texts[i]) + 1);
+    }
     for (int i = 0; i < count; i++) {
+        lt_md5_update(&md5, tensors[i]->name, strlen(tensors[i]->name) + 1);
+        lt_md5_update(&md5, tensors[i]->shape, (size_t)tensors[i]->dims * sizeof tensors[i]->shape[0]);
         lt_md5_update(&md5, tensors[i]->data, (size_t)tensors[i]->count * sizeof(float));
     }
     lt_md5_final(&md5, hex);
@@ -128,10 +134,14 @@ latent_status lt_checkpoint_write(latent_context *ctx, const lt_run *run, const 
     memset(&list, 0, sizeof list);
     LT_TRY(state_text(ctx, state, &text));
     LT_TRY(listing_make(ctx, net, blocks, &list));
-    digest(config, text, list.order, list.count, hex);
-    const lt_st_pair metadata[] = {{"format", FORMAT}, {"name", net->name}, {"net", net->text},
-                                   {"config", config}, {"state", text},     {"md5", hex}};
-    LT_TRY(lt_st_write(ctx, run->checkpoint, list.tensors, list.count, metadata, 6));
+    const char *const texts[TEXTS] = {FORMAT, net->name, net->text, config, text};
+    digest(texts, list.order, list.count, hex);
+    lt_st_pair metadata[TEXTS + 1];
+    for (int i = 0; i < TEXTS; i++) {
+        metadata[i] = (lt_st_pair){text_keys[i], texts[i]};
+    }
+    metadata[TEXTS] = (lt_st_pair){"md5", hex};
+    LT_TRY(lt_st_write(ctx, run->checkpoint, list.tensors, list.count, metadata, TEXTS + 1));
 done:
     listing_free(&list);
     free(text);
@@ -181,8 +191,8 @@ static latent_status read_state(latent_context *ctx, const char *path, const cha
     return status;
 }
 
-static latent_status check_digest(latent_context *ctx, const lt_checkpoint *checkpoint, const char *config,
-                                  const char *state) {
+static latent_status check_digest(latent_context *ctx, const lt_checkpoint *checkpoint,
+                                  const char *const texts[TEXTS]) {
     const char *path = checkpoint->path, *md5 = lt_st_metadata(checkpoint->file, "md5");
     int count = lt_st_count(checkpoint->file);
     const lt_st_tensor **order = NULL;
@@ -196,7 +206,7 @@ static latent_status check_digest(latent_context *ctx, const lt_checkpoint *chec
             goto done;
         }
     }
-    digest(config, state, order, count, hex);
+    digest(texts, order, count, hex);
     if (!md5 || strcmp(md5, hex) != 0) {
         status = damaged(ctx, path, "its contents do not match its checksum");
     }
@@ -217,19 +227,21 @@ latent_status lt_checkpoint_read(latent_context *ctx, const lt_run *run, lt_chec
     LT_TRY(lt_calloc(ctx, 1, sizeof *checkpoint, "a checkpoint", (void **)&checkpoint));
     checkpoint->path = path;
     LT_TRY(lt_st_read(ctx, path, &checkpoint->file));
-    const char *format = lt_st_metadata(checkpoint->file, "format");
-    if (!format || strcmp(format, FORMAT) != 0) {
-        status = lt_fail(ctx, LATENT_ERROR_FORMAT, "%s: no checkpoint; its metadata must say format \"%s\"",
-                         path, FORMAT);
-        goto done;
+    const char *texts[TEXTS];
+    for (int i = 0; i < TEXTS; i++) {
+        texts[i] = lt_st_metadata(checkpoint->file, text_keys[i]);
+        if (i == 0 && (!texts[i] || strcmp(texts[i], FORMAT) != 0)) {
+            status = lt_fail(ctx, LATENT_ERROR_FORMAT,
+                             "%s: no checkpoint; its metadata must say format \"%s\"", path, FORMAT);
+            goto done;
+        }
+        if (!texts[i]) {
+            status = damaged(ctx, path, "its metadata is not complete");
+            goto done;
+        }
     }
-    const char *config = lt_st_metadata(checkpoint->file, "config");
-    const char *state = lt_st_metadata(checkpoint->file, "state");
-    if (!config || !state) {
-        status = damaged(ctx, path, "its metadata lacks the config or the state");
-        goto done;
-    }
-    LT_TRY(check_digest(ctx, checkpoint, config, state));
+    const char *config = texts[3], *state = texts[4];
+    LT_TRY(check_digest(ctx, checkpoint, texts));
     LT_TRY(lt_run_config_read(ctx, config, strlen(config), path, &checkpoint->config));
     LT_TRY(read_state(ctx, path, state, &checkpoint->state));
     *out = checkpoint;
