@@ -91,6 +91,8 @@ typedef struct lt_conv_call {
     int dx_add;     /* add to dx instead of writing it */
     float *dw;      /* [b] [K][R][S][C], added to */
     float *db;      /* [b] [K], added to, or NULL */
+
+    const char *name; /* of the op, for profilers; or NULL */
 } lt_conv_call;
 
 /* A data set as a backend keeps it: made by data_load, opaque. */
@@ -129,7 +131,7 @@ typedef struct lt_optimizer_call {
     latent_optimizer kind;
     float momentum, beta2, epsilon, decay;
     float *params, *grads; /* [b] */
-    float *m, *v;          /* [b]; v is NULL for sgd */
+    float *m, *v;          /* [b]; v is NULL for sgd, m too without momentum */
     size_t count;
 } lt_optimizer_call;
 

@@ -10,6 +10,7 @@ static lt_conv_call conv_call(const lt_plan *plan, int i, int n) {
     const lt_node *node = &plan->nodes[i], *before = &plan->nodes[op->input];
     lt_conv_call call = {0};
     call.conv = &op->conv;
+    call.name = op->name;
     call.n = n;
     call.x_type = before->type;
     call.x = before->y;
