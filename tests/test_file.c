@@ -27,6 +27,12 @@ static void test_write_and_replace(void **state) {
     assert_holds(s, path, "2nd");
     assert_int_equal(lt_file_write(s->ctx, path, "", 0), LATENT_OK);
     assert_holds(s, path, "");
+    /* A file that was private stays private. */
+    struct stat info;
+    assert_int_equal(chmod(path, 0600), 0);
+    assert_int_equal(lt_file_write(s->ctx, path, "3rd", 3), LATENT_OK);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
     assert_int_equal(scratch_entries(s->folder), 1);
 }
 

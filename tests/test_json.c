@@ -95,72 +95,73 @@ static void test_whole_numbers(void **state) {
 }
 
 /* Every text here is wrong; the message names the byte and says why. */
+static const struct {
+    const char *text, *part;
+} refused[] = {
+    {"", "text: byte 0: the text ends here, but a value is expected"},
+    {"  ", "byte 2: the text ends here"},
+    {"nul", "byte 0: a value is expected"},
+    {"True", "byte 0: a value is expected"},
+    {"NaN", "byte 0: a value is expected"},
+    {"'a'", "byte 0: a value is expected"},
+    {"\xEF\xBB\xBF{}", "byte 0: a value is expected"},
+    {"1 2", "byte 2: text after the end"},
+    {"{}}", "byte 2: text after the end"},
+    {"[1,]", "byte 3: a value is expected"},
+    {"[,1]", "byte 1: a value is expected"},
+    {"[1 2]", "byte 3: ',' or ']' is expected"},
+    {"[1", "byte 2: the text ends here, but ',' or ']' is expected"},
+    {"[1}", "byte 2: ',' or ']' is expected"},
+    {"{\"a\":1,}", "byte 7: a key in double quotes is expected"},
+    {"{a:1}", "byte 1: a key in double quotes is expected"},
+    {"{\"a\" 1}", "byte 5: ':' is expected"},
+    {"{\"a\":}", "byte 5: a value is expected"},
+    {"{\"a\":1", "',' or '}' is expected"},
+    {"{\"a\":1,\"b\":2,\"a\":3}", "byte 18: the object that ends here has the key \"a\" twice"},
+    {"{\"a\":1,\"\\u0061\":3}", "the key \"a\" twice"},
+    {"{\"\\u001b\":1,\"\\u001b\":3}", "the key \"?\" twice"},
+    {"01", "byte 1: a number must not begin with 0"},
+    {"-", "byte 1: the text ends here, but after - must come a digit"},
+    {"-a", "byte 1: after - must come a digit"},
+    {"+1", "byte 0: a value is expected"},
+    {".5", "byte 0: a value is expected"},
+    {"1.", "after the decimal point must come a digit"},
+    {"1.e5", "byte 2: after the decimal point must come a digit"},
+    {"1e", "the exponent wants a digit"},
+    {"1e+", "the exponent wants a digit"},
+    {"0x10", "byte 1: text after the end"},
+    {"1,5", "byte 1: text after the end"},
+    {"[1e999]", "byte 1: the number is beyond the range of a double"},
+    {"\"abc", "byte 4: the text ends here, but a string is still open"},
+    {"\"a\nb\"", "byte 2: a control character in a string must be escaped"},
+    {"\"\\x\"", "byte 2: after \\ must come one of"},
+    {"\"\\", "byte 2: the text ends here, but after \\ must come one of"},
+    {"\"\\u12g4\"", "byte 5: \\u wants four hex digits"},
+    {"\"\\u12", "\\u wants four hex digits"},
+    {"\"\\u0000\"", "\\u0000 before this place is not allowed"},
+    {"\"\\ud800\"", "a high surrogate wants a low one"},
+    {"\"\\ud800\\u0041\"", "a high surrogate wants a low one"},
+    {"\"\\ud800\\n\"", "a high surrogate wants a low one"},
+    {"\"\\ud800\\ud800\"", "a high surrogate wants a low one"},
+    {"\"\\udc00\"", "the low surrogate before this place"},
+    {"\"a\x80\"", "byte 2: not valid UTF-8"},
+    {"\"\xC0\xAF\"", "not valid UTF-8"},         /* overlong / */
+    {"\"\xC1\xBF\"", "not valid UTF-8"},         /* overlong */
+    {"\"\xE0\x9F\xBF\"", "not valid UTF-8"},     /* overlong */
+    {"\"\xED\xA0\x80\"", "not valid UTF-8"},     /* surrogate */
+    {"\"\xF0\x8F\xBF\xBF\"", "not valid UTF-8"}, /* overlong */
+    {"\"\xF4\x90\x80\x80\"", "not valid UTF-8"}, /* U+110000 */
+    {"\"\xF5\x80\x80\x80\"", "not valid UTF-8"},
+    {"\"\xE2\x82\"", "not valid UTF-8"}, /* cut short */
+    {"\"\xE2\x82", "not valid UTF-8"},
+};
+
 static void test_refused(void **state) {
-    static const struct {
-        const char *text, *part;
-    } cases[] = {
-        {"", "text: byte 0: the text ends here, but a value is expected"},
-        {"  ", "byte 2: the text ends here"},
-        {"nul", "byte 0: a value is expected"},
-        {"True", "byte 0: a value is expected"},
-        {"NaN", "byte 0: a value is expected"},
-        {"'a'", "byte 0: a value is expected"},
-        {"\xEF\xBB\xBF{}", "byte 0: a value is expected"},
-        {"1 2", "byte 2: text after the end"},
-        {"{}}", "byte 2: text after the end"},
-        {"[1,]", "byte 3: a value is expected"},
-        {"[,1]", "byte 1: a value is expected"},
-        {"[1 2]", "byte 3: ',' or ']' is expected"},
-        {"[1", "byte 2: the text ends here, but ',' or ']' is expected"},
-        {"[1}", "byte 2: ',' or ']' is expected"},
-        {"{\"a\":1,}", "byte 7: a key in double quotes is expected"},
-        {"{a:1}", "byte 1: a key in double quotes is expected"},
-        {"{\"a\" 1}", "byte 5: ':' is expected"},
-        {"{\"a\":}", "byte 5: a value is expected"},
-        {"{\"a\":1", "',' or '}' is expected"},
-        {"{\"a\":1,\"b\":2,\"a\":3}", "byte 18: the object that ends here has the key \"a\" twice"},
-        {"{\"a\":1,\"\\u0061\":3}", "the key \"a\" twice"},
-        {"{\"\\u001b\":1,\"\\u001b\":3}", "the key \"?\" twice"},
-        {"01", "byte 1: a number must not begin with 0"},
-        {"-", "byte 1: the text ends here, but after - must come a digit"},
-        {"-a", "byte 1: after - must come a digit"},
-        {"+1", "byte 0: a value is expected"},
-        {".5", "byte 0: a value is expected"},
-        {"1.", "after the decimal point must come a digit"},
-        {"1.e5", "byte 2: after the decimal point must come a digit"},
-        {"1e", "the exponent wants a digit"},
-        {"1e+", "the exponent wants a digit"},
-        {"0x10", "byte 1: text after the end"},
-        {"1,5", "byte 1: text after the end"},
-        {"[1e999]", "byte 1: the number is beyond the range of a double"},
-        {"\"abc", "byte 4: the text ends here, but a string is still open"},
-        {"\"a\nb\"", "byte 2: a control character in a string must be escaped"},
-        {"\"\\x\"", "byte 2: after \\ must come one of"},
-        {"\"\\", "byte 2: the text ends here, but after \\ must come one of"},
-        {"\"\\u12g4\"", "byte 5: \\u wants four hex digits"},
-        {"\"\\u12", "\\u wants four hex digits"},
-        {"\"\\u0000\"", "\\u0000 before this place is not allowed"},
-        {"\"\\ud800\"", "a high surrogate wants a low one"},
-        {"\"\\ud800\\u0041\"", "a high surrogate wants a low one"},
-        {"\"\\ud800\\n\"", "a high surrogate wants a low one"},
-        {"\"\\ud800\\ud800\"", "a high surrogate wants a low one"},
-        {"\"\\udc00\"", "the low surrogate before this place"},
-        {"\"a\x80\"", "byte 2: not valid UTF-8"},
-        {"\"\xC0\xAF\"", "not valid UTF-8"},         /* overlong / */
-        {"\"\xC1\xBF\"", "not valid UTF-8"},         /* overlong */
-        {"\"\xE0\x9F\xBF\"", "not valid UTF-8"},     /* overlong */
-        {"\"\xED\xA0\x80\"", "not valid UTF-8"},     /* surrogate */
-        {"\"\xF0\x8F\xBF\xBF\"", "not valid UTF-8"}, /* overlong */
-        {"\"\xF4\x90\x80\x80\"", "not valid UTF-8"}, /* U+110000 */
-        {"\"\xF5\x80\x80\x80\"", "not valid UTF-8"},
-        {"\"\xE2\x82\"", "not valid UTF-8"}, /* cut short */
-        {"\"\xE2\x82", "not valid UTF-8"},
-    };
     scratch *s = *state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         lt_json *json = (lt_json *)s;
-        assert_fails(s->ctx, lt_json_parse(s->ctx, cases[i].text, strlen(cases[i].text), "text", &json),
-                     LATENT_ERROR_FORMAT, cases[i].part);
+        assert_fails(s->ctx, lt_json_parse(s->ctx, refused[i].text, strlen(refused[i].text), "text", &json),
+                     LATENT_ERROR_FORMAT, refused[i].part);
         assert_null(json);
     }
     lt_json *json = NULL;

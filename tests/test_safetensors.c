@@ -163,80 +163,73 @@ static void test_values(void **state) {
 #define T(name, type, shape, offsets)                                                                        \
     "\"" name "\":{\"dtype\":\"" type "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 
+static const struct {
+    const char *header;
+    size_t data_bytes;
+    const char *part;
+} hostile[] = {
+    {"", 0, "m: header: byte 0: the text ends here"},
+    {"[]", 0, "m: header: must be a JSON object"},
+    {"{\"a\":1}", 0, "m: tensor \"a\": its entry in the header must be an object"},
+    {"{" T("a", "F32", "[1]", "[0,4]") "," T("a", "F32", "[1]", "[4,8]") "}", 8, "has the key \"a\" twice"},
+    {"{" T("a", "F8_E4M3", "[1]", "[0,1]") "}", 1, "tensor \"a\": unknown dtype \"F8_E4M3\"; known are F32"},
+    {"{" T("a", "f32", "[1]", "[0,4]") "}", 4, "unknown dtype \"f32\""},
+    {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "tensor \"a\": \"dtype\" is missing or no string"},
+    {"{\"a\":{\"dtype\":32,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "\"dtype\" is missing or no string"},
+    {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4,
+     "tensor \"a\": \"shape\" is missing or no array"},
+    {"{" T("a", "F32", "1", "[0,4]") "}", 4, "\"shape\" is missing or no array"},
+    {"{" T("a", "F32", "[-1]", "[0,4]") "}", 4, "\"shape\" must hold whole numbers from 0"},
+    {"{" T("a", "F32", "[1.0]", "[0,4]") "}", 4, "\"shape\" must hold whole numbers from 0"},
+    {"{" T("a", "F32", "[\"1\"]", "[0,4]") "}", 4, "\"shape\" must hold whole numbers from 0"},
+    {"{" T("a", "F32", "[18446744073709551616]", "[0,4]") "}", 4, "\"shape\" must hold whole numbers"},
+    {"{" T("a", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, "\"shape\" has more than 8 dimensions"},
+    {"{" T("a", "U8", "[4294967296,4294967296]", "[0,0]") "}", 0,
+     "the product of \"shape\" does not fit 64 bits"},
+    {"{" T("a", "U8", "[4294967297,4294967295,2]", "[0,4]") "}", 4, "the product of \"shape\" does not fit"},
+    {"{" T("a", "F32", "[4611686018427387905]", "[0,4]") "}", 4, "its size in bytes does not fit 64 bits"},
+    {"{" T("a", "F32", "[2]", "[0,4]") "}", 4,
+     "tensor \"a\": has 4 bytes of data, but its dtype and shape want 8"},
+    {"{" T("a", "F32", "[0]", "[0,4]") "}", 4, "has 4 bytes of data, but its dtype and shape want 0"},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4,
+     "\"data_offsets\" must be an array of two whole numbers"},
+    {"{" T("a", "F32", "[1]", "[0]") "}", 4, "\"data_offsets\" must be an array of two whole numbers"},
+    {"{" T("a", "F32", "[1]", "[0,4,8]") "}", 8, "\"data_offsets\" must be an array of two whole numbers"},
+    {"{" T("a", "F32", "[1]", "[0,4.0]") "}", 4, "\"data_offsets\" must be an array of two whole numbers"},
+    {"{" T("a", "F32", "[1]", "[-4,0]") "}", 4, "\"data_offsets\" must be an array of two whole numbers"},
+    {"{" T("a", "F32", "[1]", "[4,0]") "}", 4,
+     "tensor \"a\": bytes 4 to 0 are not within the 4 bytes of data"},
+    {"{" T("a", "F32", "[1]", "[4,8]") "}", 7, "bytes 4 to 8 are not within the 7 bytes of data"},
+    {"{" T("a", "U8", "[4]", "[18446744073709551615,3]") "}", 4, "are not within the 4 bytes of data"},
+    {"{" T("a", "F32", "[1]", "[0,4]") "," T("b", "F32", "[1]", "[0,4]") "}", 4,
+     "begins at byte 0 of the data and overlaps the bytes up to byte 4"},
+    {"{" T("a", "F32", "[2]", "[0,8]") "," T("b", "F32", "[1]", "[4,8]") "}", 8,
+     "tensor \"b\": begins at byte 4 of the data and overlaps the bytes up to byte 8"},
+    {"{" T("a", "F32", "[1]", "[0,4]") "," T("b", "F32", "[1]", "[8,12]") "}", 12,
+     "tensor \"b\": begins at byte 8 of the data and leaves a gap from byte 4"},
+    {"{" T("a", "F32", "[1]", "[4,8]") "}", 8,
+     "tensor \"a\": begins at byte 4 of the data and leaves a gap from byte 0"},
+    {"{" T("a", "F32", "[1]", "[0,4]") "," T("b", "F32", "[0]", "[2,2]") "}", 4,
+     "tensor \"b\": begins at byte 2 of the data and overlaps"},
+    {"{" T("a", "F32", "[1]", "[0,4]") "}", 5,
+     "the tensors end at byte 4 of the data, but the file has 5 bytes"},
+    {"{}", 1, "the tensors end at byte 0 of the data, but the file has 1 bytes"},
+    {"{\"__metadata__\":[]}", 0, "\"__metadata__\" must be an object of strings"},
+    {"{\"__metadata__\":{\"k\":1}}", 0, "\"__metadata__\": the value of \"k\" must be a string"},
+    {"{\"__metadata__\":{\"k\":{}}}", 0, "the value of \"k\" must be a string"},
+    {"{\"a\x1B\":1}", 0, "m: header: byte 3: a control character"},
+    {"{\"\\u001b[2J\":1}", 0, "tensor \"?[2J\": its entry"},
+    {"{} x", 0, "m: header: byte 3: text after the end"},
+};
+
 static void test_hostile_headers(void **state) {
-    static const struct {
-        const char *header;
-        size_t data_bytes;
-        const char *part;
-    } cases[] = {
-        {"", 0, "m: header: byte 0: the text ends here"},
-        {"[]", 0, "m: header: must be a JSON object"},
-        {"{\"a\":1}", 0, "m: tensor \"a\": its entry in the header must be an object"},
-        {"{" T("a", "F32", "[1]", "[0,4]") "," T("a", "F32", "[1]", "[4,8]") "}", 8,
-         "has the key \"a\" twice"},
-        {"{" T("a", "F8_E4M3", "[1]", "[0,1]") "}", 1,
-         "tensor \"a\": unknown dtype \"F8_E4M3\"; known are F32"},
-        {"{" T("a", "f32", "[1]", "[0,4]") "}", 4, "unknown dtype \"f32\""},
-        {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
-         "tensor \"a\": \"dtype\" is missing or no string"},
-        {"{\"a\":{\"dtype\":32,\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
-         "\"dtype\" is missing or no string"},
-        {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,4]}}", 4,
-         "tensor \"a\": \"shape\" is missing or no array"},
-        {"{" T("a", "F32", "1", "[0,4]") "}", 4, "\"shape\" is missing or no array"},
-        {"{" T("a", "F32", "[-1]", "[0,4]") "}", 4, "\"shape\" must hold whole numbers from 0"},
-        {"{" T("a", "F32", "[1.0]", "[0,4]") "}", 4, "\"shape\" must hold whole numbers from 0"},
-        {"{" T("a", "F32", "[\"1\"]", "[0,4]") "}", 4, "\"shape\" must hold whole numbers from 0"},
-        {"{" T("a", "F32", "[18446744073709551616]", "[0,4]") "}", 4, "\"shape\" must hold whole numbers"},
-        {"{" T("a", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]") "}", 4, "\"shape\" has more than 8 dimensions"},
-        {"{" T("a", "U8", "[4294967296,4294967296]", "[0,0]") "}", 0,
-         "the product of \"shape\" does not fit 64 bits"},
-        {"{" T("a", "U8", "[4294967297,4294967295,2]", "[0,4]") "}", 4,
-         "the product of \"shape\" does not fit"},
-        {"{" T("a", "F32", "[4611686018427387905]", "[0,4]") "}", 4,
-         "its size in bytes does not fit 64 bits"},
-        {"{" T("a", "F32", "[2]", "[0,4]") "}", 4,
-         "tensor \"a\": has 4 bytes of data, but its dtype and shape want 8"},
-        {"{" T("a", "F32", "[0]", "[0,4]") "}", 4, "has 4 bytes of data, but its dtype and shape want 0"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1]}}", 4,
-         "\"data_offsets\" must be an array of two whole numbers"},
-        {"{" T("a", "F32", "[1]", "[0]") "}", 4, "\"data_offsets\" must be an array of two whole numbers"},
-        {"{" T("a", "F32", "[1]", "[0,4,8]") "}", 8,
-         "\"data_offsets\" must be an array of two whole numbers"},
-        {"{" T("a", "F32", "[1]", "[0,4.0]") "}", 4,
-         "\"data_offsets\" must be an array of two whole numbers"},
-        {"{" T("a", "F32", "[1]", "[-4,0]") "}", 4, "\"data_offsets\" must be an array of two whole numbers"},
-        {"{" T("a", "F32", "[1]", "[4,0]") "}", 4,
-         "tensor \"a\": bytes 4 to 0 are not within the 4 bytes of data"},
-        {"{" T("a", "F32", "[1]", "[4,8]") "}", 7, "bytes 4 to 8 are not within the 7 bytes of data"},
-        {"{" T("a", "U8", "[4]", "[18446744073709551615,3]") "}", 4, "are not within the 4 bytes of data"},
-        {"{" T("a", "F32", "[1]", "[0,4]") "," T("b", "F32", "[1]", "[0,4]") "}", 4,
-         "begins at byte 0 of the data and overlaps the bytes up to byte 4"},
-        {"{" T("a", "F32", "[2]", "[0,8]") "," T("b", "F32", "[1]", "[4,8]") "}", 8,
-         "tensor \"b\": begins at byte 4 of the data and overlaps the bytes up to byte 8"},
-        {"{" T("a", "F32", "[1]", "[0,4]") "," T("b", "F32", "[1]", "[8,12]") "}", 12,
-         "tensor \"b\": begins at byte 8 of the data and leaves a gap from byte 4"},
-        {"{" T("a", "F32", "[1]", "[4,8]") "}", 8,
-         "tensor \"a\": begins at byte 4 of the data and leaves a gap from byte 0"},
-        {"{" T("a", "F32", "[1]", "[0,4]") "," T("b", "F32", "[0]", "[2,2]") "}", 4,
-         "tensor \"b\": begins at byte 2 of the data and overlaps"},
-        {"{" T("a", "F32", "[1]", "[0,4]") "}", 5,
-         "the tensors end at byte 4 of the data, but the file has 5 bytes"},
-        {"{}", 1, "the tensors end at byte 0 of the data, but the file has 1 bytes"},
-        {"{\"__metadata__\":[]}", 0, "\"__metadata__\" must be an object of strings"},
-        {"{\"__metadata__\":{\"k\":1}}", 0, "\"__metadata__\": the value of \"k\" must be a string"},
-        {"{\"__metadata__\":{\"k\":{}}}", 0, "the value of \"k\" must be a string"},
-        {"{\"a\x1B\":1}", 0, "m: header: byte 3: a control character"},
-        {"{\"\\u001b[2J\":1}", 0, "tensor \"?[2J\": its entry"},
-        {"{} x", 0, "m: header: byte 3: text after the end"},
-    };
     scratch *s = *state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
         image im;
         lt_safetensors *st = (lt_safetensors *)s;
-        make_image(&im, cases[i].header, cases[i].data_bytes);
+        make_image(&im, hostile[i].header, hostile[i].data_bytes);
         assert_fails(s->ctx, lt_st_parse(s->ctx, im.bytes, im.size, "m", &st), LATENT_ERROR_FORMAT,
-                     cases[i].part);
+                     hostile[i].part);
         assert_null(st);
     }
 }

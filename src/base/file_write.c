@@ -79,16 +79,20 @@ static latent_status cannot_write(latent_context *ctx, const char *path, int err
                    strerror(error));
 }
 
-/* A rename would replace a device or fail late on a folder: both are refused before a byte is written. */
-static latent_status check_target(latent_context *ctx, const char *path) {
+/* A rename would replace a device or fail late on a folder: both are refused before a byte is written.
+ * *mode: the permissions of the file that is there, so that its successor is no more open than it was. */
+static latent_status check_target(latent_context *ctx, const char *path, mode_t *mode) {
     struct stat info;
     size_t length = strlen(path);
     if (length == 0) {
         return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "cannot write a file: the path is empty");
     }
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
-        return lt_fail(ctx, LATENT_ERROR_IO, "%s: cannot write: it is %s; give the path of a file", path,
-                       S_ISDIR(info.st_mode) ? "a folder" : "not a regular file");
+    if (stat(path, &info) == 0) {
+        if (!S_ISREG(info.st_mode)) {
+            return lt_fail(ctx, LATENT_ERROR_IO, "%s: cannot write: it is %s; give the path of a file", path,
+                           S_ISDIR(info.st_mode) ? "a folder" : "not a regular file");
+        }
+        *mode = info.st_mode & 0777;
     }
     if (path[length - 1] == '/') {
         return lt_fail(ctx, LATENT_ERROR_IO,
@@ -109,8 +113,9 @@ static void writer_free(lt_writer *writer) {
 latent_status lt_writer_open(latent_context *ctx, const char *path, lt_writer **out) {
     latent_status status = LATENT_OK;
     lt_writer *writer = NULL;
+    mode_t mode = 0666;
     *out = NULL;
-    LT_TRY(check_target(ctx, path));
+    LT_TRY(check_target(ctx, path, &mode));
     LT_TRY(lt_calloc(ctx, 1, sizeof *writer, "a file writer", (void **)&writer));
     writer->fd = -1;
     LT_TRY(lt_strdup(ctx, path, &writer->path));
@@ -123,7 +128,7 @@ latent_status lt_writer_open(latent_context *ctx, const char *path, lt_writer **
     snprintf(writer->temporary, size, "%s.tmp.%ld", writer->target, (long)getpid());
     /* A killed process may have left one, or someone may have put a link there: start from nothing. */
     unlink(writer->temporary);
-    writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (writer->fd < 0) {
         status = cannot_write(ctx, path, errno);
         goto done;
