@@ -208,14 +208,11 @@ static void on_transfer(void *user, uint64_t done, uint64_t total) {
     double seconds = now - transfer->began,
            fresh = done > transfer->first ? (double)(done - transfer->first) : 0;
     double pace = seconds > 0 ? fresh / seconds : 0;
+    double left = pace > 0 && total > done ? (double)(total - done) / pace : -1;
     double fraction = total > 0 ? (double)done / (double)total : 0;
-    char text[160];
+    char text[320];
     snprintf(text, sizeof text, "%s of %s  %s/s  ETA %s", cli_bytes(done).s, total ? cli_bytes(total).s : "?",
-             cli_bytes((uint64_t)pace).s,
-             cli_duration(pace > 0 && total > done ? (double)(total - done) / pace
-                          : total > done           ? -1
-                                                   : 0)
-                 .s);
+             cli_bytes((uint64_t)pace).s, cli_duration(left).s);
     if (cli_progress_due(progress, 10)) {
         cli_progress_line(progress, "fetched %s", text);
     } else {

@@ -62,7 +62,8 @@ static int build_text(cli_session *session) {
     for (int i = 0; latent_backend_get_info(i, &backend); i++) {
         cli_table_cell(&table, "%s", backend.name);
         cli_table_cell(&table, "%s", backend.available ? "available" : "not here");
-        cli_table_cell(&table, "%s%s%s", backend.summary, backend.detail[0] ? ": " : "", backend.detail);
+        cli_table_cell(&table, "%s%s%s%s", backend.summary, backend.detail[0] ? " (" : "", backend.detail,
+                       backend.detail[0] ? ")" : "");
     }
     cli_table_print(&table, stdout, "  ");
     printf("\nPresets\n");

@@ -10,6 +10,8 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static const cli_option run_options[] = {
     {.name = "data",
@@ -92,6 +94,13 @@ static void report(const cli_train_job *job, const cli_train_view *view, double 
     cli_table_print(&table, stdout, "");
 }
 
+/* A picture of the run that --overwrite replaces would pass for one of the new run. */
+static void remove_old_picture(const char *run) {
+    char *path = cli_join(run, "reconstruction.png");
+    unlink(path);
+    free(path);
+}
+
 static int run_train(cli_session *session, const cli_arguments *arguments) {
     cli_train_job job;
     latent_model *model = NULL;
@@ -103,11 +112,11 @@ static int run_train(cli_session *session, const cli_arguments *arguments) {
                           latent_model_create(session->ctx, job.net, &engine, job.options.seed, &model));
     }
     if (code == CLI_OK) {
-        code = cli_train_make_run(session, arguments, &job);
-    }
-    if (code == CLI_OK) {
         double began = cli_clock();
         introduce(session, &job, model);
+        if (cli_flag(arguments, "overwrite")) {
+            remove_old_picture(job.run);
+        }
         job.options.progress = cli_train_view_event;
         job.options.user = &view;
         latent_status status = latent_train(session->ctx, model, job.data, &job.options);

@@ -259,7 +259,8 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *
         }
     }
     if (out->operand_count < command->operands_min) {
-        cli_usage(command, "something is missing: latent %s %s", command->name, command->operands);
+        cli_usage(command, "it takes %s; %s", command->operands,
+                  out->operand_count ? "one of them is missing" : "nothing was given");
         return 0;
     }
     return 1;

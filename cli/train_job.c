@@ -6,12 +6,10 @@
 
 #include "format.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -213,39 +211,6 @@ static int settle_subset(const cli_arguments *arguments, cli_train_job *job) {
     return CLI_OK;
 }
 
-/* Creates the folder and its parents. */
-static int make_folder(cli_session *session, const char *path) {
-    char *copy = strdup(path);
-    cli_need_memory(copy);
-    int failed = 0;
-    for (char *slash = copy + 1; !failed && *slash; slash++) {
-        if (*slash == '/') {
-            *slash = 0;
-            failed = mkdir(copy, 0777) != 0 && errno != EEXIST;
-            *slash = '/';
-        }
-    }
-    failed = failed || (mkdir(path, 0777) != 0 && errno != EEXIST);
-    int why = failed ? errno : !cli_is_folder(path) ? ENOTDIR : access(path, W_OK | X_OK) != 0 ? errno : 0;
-    free(copy);
-    if (why) {
-        return cli_fail(session, "run folder %s: %s; --run names a folder that can be written", path,
-                        strerror(why));
-    }
-    return CLI_OK;
-}
-
-/* The checkpoint goes first: without it, what is left is not mistaken for a run that can go on. */
-static void remove_run(const char *run) {
-    static const char *const names[] = {"checkpoint.safetensors", "config.json", "metrics.jsonl",
-                                        "model.safetensors", "reconstruction.png"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char *path = cli_join(run, names[i]);
-        unlink(path);
-        free(path);
-    }
-}
-
 int cli_train_settle(cli_session *session, const cli_arguments *arguments, cli_train_job *job) {
     memset(job, 0, sizeof *job);
     int code = cli_flag(arguments, "resume") ? settle_resumed(session, arguments, job)
@@ -258,14 +223,6 @@ int cli_train_settle(cli_session *session, const cli_arguments *arguments, cli_t
     }
     job->options.run = job->run;
     job->options.checkpoint_every = (int)cli_get(arguments, "checkpoint-every")->integer;
-    return code;
-}
-
-int cli_train_make_run(cli_session *session, const cli_arguments *arguments, const cli_train_job *job) {
-    int code = make_folder(session, job->run);
-    if (code == CLI_OK && cli_flag(arguments, "overwrite")) {
-        remove_run(job->run);
-    }
     return code;
 }
 

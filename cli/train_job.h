@@ -18,8 +18,6 @@ extern const cli_group cli_recipe_group;
 
 /* Net, recipe, data and the name of the run folder. Returns an exit code. */
 int cli_train_settle(cli_session *session, const cli_arguments *arguments, cli_train_job *job);
-/* Makes the run folder; with --overwrite it removes the run that is there. Returns an exit code. */
-int cli_train_make_run(cli_session *session, const cli_arguments *arguments, const cli_train_job *job);
 void cli_train_free(cli_train_job *job);
 
 #endif

@@ -49,6 +49,7 @@ static void on_start(cli_train_view *view, const latent_train_event *event) {
     view->resumed_epoch = event->resumed_epoch;
     view->epochs_done = event->resumed_epoch;
     view->images = event->images;
+    view->start = event->resumed_epoch + (double)event->step / event->steps;
     view->began = cli_clock();
     if (view->session->quiet) {
         return;
@@ -61,15 +62,15 @@ static void on_start(cli_train_view *view, const latent_train_event *event) {
 
 /* Seconds to the end of the run, from the pace of this call so far. */
 static double remaining(const cli_train_view *view, const latent_train_event *event) {
-    double done = event->epoch - 1 - view->resumed_epoch + (double)event->step / event->steps;
-    double left = event->epochs - view->resumed_epoch - done;
-    return done > 0 ? (cli_clock() - view->began) / done * left : NAN;
+    double at = event->epoch - 1 + (double)event->step / event->steps;
+    double done = at - view->start;
+    return done > 0 ? (cli_clock() - view->began) / done * (event->epochs - at) : NAN;
 }
 
 static void on_step(cli_train_view *view, const latent_train_event *event) {
     cli_progress *progress = &view->session->progress;
     double fraction = event->steps > 0 ? (double)event->step / event->steps : 0;
-    char left[64], right[160] = "";
+    char left[64], right[320] = "";
     if (event->step == 0) {
         snprintf(left, sizeof left, "epoch %d/%d", event->epoch, event->epochs);
         cli_progress_bar(progress, 0, left, right);

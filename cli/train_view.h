@@ -6,7 +6,8 @@
 
 typedef struct cli_train_view {
     cli_session *session;
-    double began;    /* when the first epoch of this call began */
+    double start;    /* where this call began, in epochs */
+    double began;    /* and when */
     double loss;     /* of the latest complete epoch; NaN: none in this call */
     int epochs_done; /* complete, earlier ones of a resumed run included */
     int resumed_epoch;
