@@ -111,7 +111,8 @@ typedef struct lt_gather_call {
     float *x; /* [b] [n][H][W][C] */
 } lt_gather_call;
 
-/* One record of the step table. */
+/* One record of the step table. beta1 and beta2 are meant as the floats of the optimizer call: 1 - beta2 of a
+ * rounded beta2 differs in the fifth digit, and the correction must undo that very number. */
 typedef struct lt_step {
     uint32_t epoch; /* counts from 0 */
     uint32_t first; /* place in the epoch's order where the batch begins */
