@@ -104,7 +104,7 @@ static void test_table_ends(void **state) {
 }
 
 /* AddressSanitizer would stop the program where malloc returns NULL. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) {
     return "allocator_may_return_null=1";
 }
