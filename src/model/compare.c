@@ -24,9 +24,9 @@ static void compare_values(const lt_st_tensor *a, const lt_st_tensor *b, double 
         double distance = x == y ? 0 : fabs(x - y);
         double scale = fabs(x) > fabs(y) ? fabs(x) : fabs(y);
         double ratio = distance == 0 ? 0 : distance / scale;
-        /* written so that a NaN, once there, stays */
-        out->max_abs = distance <= out->max_abs ? out->max_abs : distance;
-        out->max_rel = ratio <= out->max_rel ? out->max_rel : ratio;
+        /* a NaN, once there, stays */
+        out->max_abs = isnan(out->max_abs) || distance <= out->max_abs ? out->max_abs : distance;
+        out->max_rel = isnan(out->max_rel) || ratio <= out->max_rel ? out->max_rel : ratio;
         if (beyond(x, y, absolute, relative)) {
             if (out->first < 0) {
                 out->first = (int64_t)i;
