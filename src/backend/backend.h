@@ -26,6 +26,7 @@
 #ifndef LT_BACKEND_BACKEND_H
 #define LT_BACKEND_BACKEND_H
 
+#include "backend/svm.h"
 #include "base/status.h"
 #include "net/op.h"
 
@@ -209,6 +210,19 @@ struct lt_backend_type {
     latent_status (*graph_end)(latent_context *ctx, lt_backend *backend, void **graph);
     latent_status (*graph_launch)(latent_context *ctx, lt_backend *backend, void *graph);
     void (*graph_free)(lt_backend *backend, void *graph);
+
+    /* C[i][j] = sum over l of A[i][l] * B[j][l]: all fp32, row-major, [b]; lda, ldb and ldc are floats from
+     * row to row. C overlaps neither A nor B. The bits of a C[i][j] depend on its two rows and k alone, not
+     * on m, n or its place. NULL: not supplied. */
+    latent_status (*gemm_nt)(latent_context *ctx, lt_backend *backend, size_t m, size_t n, size_t k,
+                             const float *a, size_t lda, const float *b, size_t ldb, float *c, size_t ldc);
+
+    /* Host backends with threads: runs tasks 0 to count-1 in any order and waits for them; `thread` is under
+     * threads(). Both or neither; without them the caller has one thread. */
+    void (*parallel)(lt_backend *backend, int count, void (*run)(void *arg, int task, int thread), void *arg);
+    int (*threads)(const lt_backend *backend);
+
+    const lt_svm_ops *svm; /* NULL: support vector machines run on a host backend */
 };
 
 /* registry.c: the backends compiled in, best first; NULL past the last one. */

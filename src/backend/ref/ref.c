@@ -140,6 +140,23 @@ static latent_status ref_optimizer(latent_context *ctx, lt_backend *backend, con
     return status;
 }
 
+static latent_status ref_gemm_nt(latent_context *ctx, lt_backend *backend, size_t m, size_t n, size_t k,
+                                 const float *a, size_t lda, const float *b, size_t ldb, float *c,
+                                 size_t ldc) {
+    (void)ctx;
+    (void)backend;
+    for (size_t i = 0; i < m; i++) {
+        for (size_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (size_t l = 0; l < k; l++) {
+                sum += (double)a[i * lda + l] * b[j * ldb + l];
+            }
+            c[i * ldc + j] = (float)sum;
+        }
+    }
+    return LATENT_OK;
+}
+
 const lt_backend_type lt_backend_ref = {
     .name = "ref",
     .summary = "the reference: plain loops, sums in double; slow and right",
@@ -170,4 +187,5 @@ const lt_backend_type lt_backend_ref = {
     .profile_start = lt_host_profile_start,
     .mark = lt_host_mark,
     .profile_read = lt_host_profile_read,
+    .gemm_nt = ref_gemm_nt,
 };
