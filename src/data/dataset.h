@@ -26,6 +26,9 @@ struct latent_dataset {
 latent_status lt_cifar_parse(latent_context *ctx, const uint8_t *bytes, size_t size, const char *origin,
                              uint8_t *images, uint8_t *labels);
 
+/* `count` training images of noise, without a path. */
+latent_status lt_dataset_noise(latent_context *ctx, int count, uint64_t seed, latent_dataset **out);
+
 #define LT_CIFAR_FOLDER       "cifar-10-batches-bin" /* what the official archive unpacks to */
 #define LT_CIFAR_META         "batches.meta.txt"
 #define LT_CIFAR_TEST         "test_batch.bin"

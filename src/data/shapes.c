@@ -115,8 +115,11 @@ typedef struct texture {
     int cos, sin, shift;
 } texture;
 
+/* One draw a statement: C leaves the order within an initializer open. */
 static texture draw_texture(dice *d, int shortest, int longest) {
-    texture t = {(texture_kind)between(d, 0, TEXTURES - 1), between(d, shortest, longest), 0, 0, 0};
+    texture t;
+    t.kind = (texture_kind)between(d, 0, TEXTURES - 1);
+    t.period = between(d, shortest, longest);
     int angle = between(d, 0, 255);
     t.cos = cosine(angle);
     t.sin = sine(angle);
