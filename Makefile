@@ -1,6 +1,7 @@
 # The front door. CMake does the building; this file knows the few commands that people need.
 # `make help` lists them.
 
+MAKEFLAGS += --no-print-directory
 BUILD   ?= build
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX  ?= /usr/local
@@ -19,7 +20,7 @@ all:
 
 demo:
 	@tools/install-deps
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) all
 	@tools/demo $(PROGRAM) $(BUILD)/demo
 
 test:
