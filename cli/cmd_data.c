@@ -212,7 +212,7 @@ static void on_transfer(void *user, uint64_t done, uint64_t total) {
     double fraction = total > 0 ? (double)done / (double)total : 0;
     char text[320];
     snprintf(text, sizeof text, "%s of %s  %s/s  ETA %s", cli_bytes(done).s, total ? cli_bytes(total).s : "?",
-             cli_bytes((uint64_t)pace).s, cli_duration(left).s);
+             cli_bytes((uint64_t)pace).s, cli_eta(left).s);
     if (cli_progress_due(progress, 10)) {
         cli_progress_line(progress, "fetched %s", text);
     } else {

@@ -66,6 +66,19 @@ cli_text cli_duration(double seconds) {
     return text;
 }
 
+cli_text cli_eta(double seconds) {
+    cli_text text = {"-"};
+    if (seconds >= 0 && seconds < 1e9) {
+        long whole = lround(ceil(seconds)), hours = whole / 3600, minutes = whole / 60 % 60;
+        if (hours > 0) {
+            snprintf(text.s, sizeof text.s, "%ld:%02ld:%02ld", hours, minutes, whole % 60);
+        } else {
+            snprintf(text.s, sizeof text.s, "%ld:%02ld", minutes, whole % 60);
+        }
+    }
+    return text;
+}
+
 cli_text cli_rate(double per_second) {
     cli_text text = {""};
     if (!(per_second >= 0) || per_second > 1e15) {

@@ -55,7 +55,10 @@ static void on_start(cli_train_view *view, const latent_train_event *event) {
         return;
     }
     show_memory(&event->memory);
-    if (event->resumed_epoch > 0) {
+    if (event->step > 0) {
+        cli_note(view->session, "resumed in epoch %d of %d, after step %d of %d", event->epoch, event->epochs,
+                 event->step, event->steps);
+    } else if (event->resumed_epoch > 0) {
         cli_note(view->session, "resumed after epoch %d of %d", event->resumed_epoch, event->epochs);
     }
 }
@@ -79,12 +82,12 @@ static void on_step(cli_train_view *view, const latent_train_event *event) {
     if (cli_progress_due(progress, plain_interval)) {
         cli_progress_line(progress, "epoch %d/%d  step %d/%d  loss %.6f  %s images/s  ETA %s", event->epoch,
                           event->epochs, event->step, event->steps, event->loss,
-                          cli_rate(event->images_per_second).s, cli_duration(remaining(view, event)).s);
+                          cli_rate(event->images_per_second).s, cli_eta(remaining(view, event)).s);
         return;
     }
     snprintf(left, sizeof left, "epoch %d/%d", event->epoch, event->epochs);
     snprintf(right, sizeof right, "loss %.6f  %s images/s  ETA %s", event->loss,
-             cli_rate(event->images_per_second).s, cli_duration(remaining(view, event)).s);
+             cli_rate(event->images_per_second).s, cli_eta(remaining(view, event)).s);
     cli_progress_bar(progress, fraction, left, right);
 }
 

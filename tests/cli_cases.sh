@@ -2,6 +2,7 @@
 # runs the program and checks its exit code and a part of what it says.
 set -u
 program=$(realpath "$1")
+[ -x "$program" ] || { echo "$program is not a program" >&2; exit 1; }
 tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
