@@ -47,8 +47,9 @@ typedef struct transfer {
     int64_t length;      /* Content-Length, or -1 */
     int64_t range_start; /* of Content-Range, or -1 */
     fault fault;
-    int error; /* errno of FAULT_DISK */
-    long code; /* HTTP status */
+    int error;     /* errno of FAULT_DISK */
+    long code;     /* HTTP status */
+    long os_error; /* errno of a connection that failed, or 0 */
     char detail[CURL_ERROR_SIZE];
 } transfer;
 
@@ -172,6 +173,7 @@ static CURLcode request(transfer *t) {
     set_up(t, t->have > 0 ? range : NULL);
     CURLcode result = curl_easy_perform(t->curl);
     curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &t->code);
+    curl_easy_getinfo(t->curl, CURLINFO_OS_ERRNO, &t->os_error);
     curl_easy_cleanup(t->curl);
     t->curl = NULL;
     return result;
@@ -235,8 +237,10 @@ static latent_status explain(const transfer *t, CURLcode result) {
                        t->url, t->have, t->size,
                        result == CURLE_OK ? "the server ended it" : curl_easy_strerror(result));
     }
-    return lt_fail(t->ctx, LATENT_ERROR_IO, "%s: the transfer failed: %s", t->url,
-                   t->detail[0] ? t->detail : curl_easy_strerror(result));
+    int unconnected = result == CURLE_COULDNT_CONNECT && t->os_error != 0;
+    return lt_fail(t->ctx, LATENT_ERROR_IO, "%s: the transfer failed: %s%s%s", t->url,
+                   t->detail[0] ? t->detail : curl_easy_strerror(result), unconnected ? ": " : "",
+                   unconnected ? strerror((int)t->os_error) : "");
 }
 
 latent_status lt_transfer(latent_context *ctx, const char *url, const char *part, uint64_t size,
