@@ -275,6 +275,17 @@ typedef struct latent_train_event {
 
 typedef void (*latent_train_fn)(void *user, const latent_train_event *event);
 
+/* Where the time of training steps went, one row for each op and pass. */
+typedef struct latent_op_time {
+    const char *name;   /* of the op; or "gather", "loss", "optimizer", "prepare", "other" */
+    const char *pass;   /* "forward", "backward" or "" */
+    const char *kernel; /* what ran it; "" where the backend does not say */
+    double seconds;     /* per step */
+    double flops;       /* per step: the arithmetic that the op needs at least; 0 outside the convs */
+} latent_op_time;
+
+typedef void (*latent_op_time_fn)(void *user, const latent_op_time *time);
+
 typedef struct latent_train_options {
     latent_recipe recipe;
     uint64_t seed;
@@ -284,6 +295,9 @@ typedef struct latent_train_options {
     int resume;           /* 1: continue the run in `run` */
     latent_train_fn progress;
     void *user;
+    latent_op_time_fn profile; /* or NULL. Called at the end, a row for each op and pass; ops are then
+                                  launched one by one, which is slower */
+    void *profile_user;
 } latent_train_options;
 
 /* Defaults: the net's recipe, seed 1, a checkpoint every epoch. */
@@ -300,17 +314,6 @@ LATENT_API latent_status latent_run_read(latent_context *ctx, const char *run, l
 LATENT_API void latent_free(void *memory);
 
 /* ---- Measuring ------------------------------------------------------------------------------------- */
-
-/* Where the time of training steps went, one row for each op and pass. */
-typedef struct latent_op_time {
-    const char *name;   /* of the op; or "gather", "loss", "optimizer", "prepare", "other" */
-    const char *pass;   /* "forward", "backward" or "" */
-    const char *kernel; /* what ran it; "" where the backend does not say */
-    double seconds;     /* per step */
-    double flops;       /* per step: the arithmetic that the op needs at least; 0 outside the convs */
-} latent_op_time;
-
-typedef void (*latent_op_time_fn)(void *user, const latent_op_time *time);
 
 typedef struct latent_bench_options {
     int batch;                  /* 0: the recipe's */

@@ -75,9 +75,6 @@ static size_t total(const sizes *s) {
 /* Out of memory: says which batch would fit, where the backend knows what is free. */
 static latent_status no_room(latent_context *ctx, lt_plan *plan, sizes *s, latent_status status) {
     const lt_backend_type *type = plan->backend->type;
-    char sentence[LT_MESSAGE_MAX / 2];
-    strncpy(sentence, ctx->message, sizeof sentence - 1);
-    sentence[sizeof sentence - 1] = 0;
     if (status != LATENT_ERROR_MEMORY || !type->memory_free) {
         return status;
     }
@@ -90,9 +87,9 @@ static latent_status no_room(latent_context *ctx, lt_plan *plan, sizes *s, laten
         }
     }
     if (fits == 0) {
-        return lt_fail(ctx, status, "%s; not even batch 1 would fit", sentence);
+        return lt_fail(ctx, status, "%s; not even batch 1 would fit", ctx->message);
     }
-    return lt_fail(ctx, status, "%s; batch %d would fit (--batch %d)", sentence, fits, fits);
+    return lt_fail(ctx, status, "%s; batch %d would fit (--batch %d)", ctx->message, fits, fits);
 }
 
 /* Hands out the block: values first, then masks, packed weights, scratch. */

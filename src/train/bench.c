@@ -1,13 +1,11 @@
 /* bench.c: how fast training is, measured on the training loop's own step.
  *
  * A bench is a short training on images of noise (or a data set): warm-up, then timed blocks of steps with a
- * wait after each, then a few steps launched one by one for the time of every op. Arithmetic is counted as
- * what the op needs at least: an upsample before a 3x3 conv is a 4x4 transposed conv, 16 products in place
- * of 36.
+ * wait after each, then a few steps launched one by one for the time of every op.
  */
-#include "base/rng.h"
 #include "train/trainer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -18,35 +16,6 @@ static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Images of noise, as a data set that borrows `images`. */
-static void noise(uint8_t *images, size_t bytes, uint64_t seed) {
-    for (size_t i = 0; i < bytes; i += 16) {
-        lt_random random = lt_philox(seed, LT_RNG_TEST, 0, i);
-        memcpy(images + i, random.v, bytes - i < 16 ? bytes - i : 16);
-    }
-}
-
-/* Multiply-adds of one image's pass, times two. */
-static double pass_flops(const lt_op *op, lt_pass pass, int wants_dx) {
-    const lt_conv *conv = &op->conv;
-    double flops = 2.0 * (double)op->macs;
-    if (conv->up2 && conv->R == 3 && conv->S == 3 && conv->stride == 1) {
-        flops *= 16.0 / 36.0;
-    }
-    return pass == LT_FORWARD ? flops : flops * (wants_dx ? 2 : 1);
-}
-
-static double image_flops(const latent_net *net) {
-    double flops = 0;
-    for (int i = 0; i < net->op_count; i++) {
-        if (net->ops[i].kind == LT_OP_CONV) {
-            flops += pass_flops(&net->ops[i], LT_FORWARD, 1);
-            flops += pass_flops(&net->ops[i], LT_BACKWARD, net->ops[i].input > 0);
-        }
-    }
-    return flops;
 }
 
 /* `count` steps, into the next epoch where one ends (its short last batch is left out), then a wait. */
@@ -110,29 +79,6 @@ static latent_status last_loss(lt_trainer *t, double *out) {
     return status;
 }
 
-static void tell_times(const lt_trainer *t, const double *slots, int steps, int images,
-                       latent_op_time_fn each, void *user) {
-    static const char *const names[LT_SLOT_OPS] = {"gather", "loss", "optimizer", "prepare", "other"};
-    for (int i = 1; i < t->net->op_count; i++) {
-        const lt_op *op = &t->net->ops[i];
-        if (op->kind != LT_OP_CONV) {
-            continue;
-        }
-        for (int pass = LT_FORWARD; pass <= LT_BACKWARD; pass++) {
-            latent_op_time time = {.name = op->name, .pass = pass == LT_FORWARD ? "forward" : "backward"};
-            time.kernel = t->plan->nodes[i].variant[pass];
-            time.seconds = slots[lt_slot(i, (lt_pass)pass)] / steps;
-            time.flops = pass_flops(op, (lt_pass)pass, op->input > 0) * images / steps;
-            each(user, &time);
-        }
-    }
-    for (int slot = 0; slot < LT_SLOT_OPS; slot++) {
-        latent_op_time time = {.name = names[slot], .pass = "", .kernel = ""};
-        time.seconds = slots[slot] / steps;
-        each(user, &time);
-    }
-}
-
 static latent_status time_ops(lt_trainer *t, const latent_bench_options *options) {
     latent_status status = LATENT_OK;
     int slots = LT_SLOT_OPS + 2 * t->net->op_count;
@@ -141,7 +87,7 @@ static latent_status time_ops(lt_trainer *t, const latent_bench_options *options
     LT_TRY(t->type->profile_start(t->ctx, t->backend, slots));
     LT_TRY(run_steps(t, PROFILED));
     LT_TRY(t->type->profile_read(t->ctx, t->backend, t->slots, slots));
-    tell_times(t, t->slots, PROFILED, PROFILED * t->batch, options->each, options->user);
+    lt_trainer_tell_times(t, t->slots, PROFILED, (double)PROFILED * t->batch, options->each, options->user);
 done:
     t->plan->eager = 0;
     return status;
@@ -154,10 +100,10 @@ static latent_status measure(lt_trainer *t, const latent_bench_options *options,
     LT_TRY(last_loss(t, &out->loss));
     out->batch = t->batch;
     out->images_per_second = t->batch / out->step_seconds;
-    out->flops = image_flops(t->net);
+    out->flops = lt_net_flops(t->net);
     out->gflops = 1e-9 * out->flops * out->images_per_second;
     out->memory = t->memory;
-    strncpy(out->engine, t->backend->engine, sizeof out->engine - 1);
+    snprintf(out->engine, sizeof out->engine, "%s", t->backend->engine);
     if (options->each) {
         LT_TRY(time_ops(t, options));
     }
@@ -178,27 +124,22 @@ latent_status latent_bench_train(latent_context *ctx, const latent_net *net,
     latent_model *model = NULL;
     lt_trainer t;
     latent_train_options train;
-    latent_dataset own = {0};
-    const latent_dataset *data = options->data;
+    latent_dataset *own = NULL;
     memset(&t, 0, sizeof t);
     memset(out, 0, sizeof *out);
     latent_train_defaults(net, &train);
     train.seed = options->seed;
     train.recipe.batch = options->batch ? options->batch : train.recipe.batch;
-    if (!data) {
+    if (!options->data) {
         int count = train.recipe.batch > NOISE_IMAGES ? train.recipe.batch : NOISE_IMAGES;
-        size_t bytes = (size_t)count * LT_CIFAR_IMAGE;
-        LT_TRY(lt_alloc(ctx, bytes, "images of noise", (void **)&own.images[LATENT_TRAIN]));
-        noise(own.images[LATENT_TRAIN], bytes, options->seed);
-        own.count[LATENT_TRAIN] = count;
-        data = &own;
+        LT_TRY(lt_dataset_noise(ctx, count, options->seed, &own));
     }
     LT_TRY(latent_model_create(ctx, net, engine, options->seed, &model));
-    LT_TRY(lt_trainer_open(ctx, model, data, &train, &t));
+    LT_TRY(lt_trainer_open(ctx, model, own ? own : options->data, &train, &t));
     LT_TRY(measure(&t, options, out));
 done:
     lt_trainer_close(&t);
     latent_model_destroy(model);
-    free(own.images[LATENT_TRAIN]);
+    latent_dataset_destroy(own);
     return status;
 }

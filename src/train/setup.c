@@ -106,6 +106,7 @@ static latent_status take_memory(lt_trainer *t, const latent_dataset *data) {
     LT_TRY(lt_calloc(t->ctx, steps, sizeof *t->table, "the step table", (void **)&t->table));
     LT_TRY(lt_calloc(t->ctx, steps, sizeof *t->losses, "the losses", (void **)&t->losses));
     LT_TRY(lt_calloc(t->ctx, slots, sizeof *t->slots, "the profile", (void **)&t->slots));
+    LT_TRY(lt_calloc(t->ctx, slots, sizeof *t->profile, "the profile", (void **)&t->profile));
     if (t->keeps) {
         LT_TRY(lt_calloc(t->ctx, 3 * t->net->param_count, sizeof *t->host, "checkpoints", (void **)&t->host));
     }
@@ -340,5 +341,6 @@ void lt_trainer_close(lt_trainer *t) {
     free(t->table);
     free(t->losses);
     free(t->slots);
+    free(t->profile);
     memset(t, 0, sizeof *t);
 }

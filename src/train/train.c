@@ -91,7 +91,6 @@ latent_status lt_trainer_begin_epoch(lt_trainer *t) {
         record->correction2 = (float)(1 / sqrt(1 - pow(recipe->beta2, nth)));
     }
     LT_TRY(t->type->steps_begin(t->ctx, t->backend, t->table, count));
-    LT_TRY(t->type->profile_start(t->ctx, t->backend, LT_SLOT_OPS + 2 * t->net->op_count));
     t->reported = now();
     t->began = t->reported - t->state.seconds;
 done:
@@ -163,18 +162,51 @@ static latent_status collect(lt_trainer *t) {
     return LATENT_OK;
 }
 
-static latent_status book_times(lt_trainer *t) {
-    int slots = LT_SLOT_OPS + 2 * t->net->op_count;
-    latent_status status = t->type->profile_read(t->ctx, t->backend, t->slots, slots);
-    if (status != LATENT_OK) {
-        return status;
+static int slot_count(const lt_trainer *t) {
+    return LT_SLOT_OPS + 2 * t->net->op_count;
+}
+
+/* Inside a graph the ops cannot be timed one by one. There the first step is launched plainly and timed, and
+ * its shares stand for the epoch; the bits are those of the graph. */
+static latent_status sample_first_step(lt_trainer *t) {
+    latent_status status = LATENT_OK;
+    LT_TRY(t->type->profile_start(t->ctx, t->backend, slot_count(t)));
+    if (t->type->graph_begin && !t->options->profile) {
+        t->plan->eager = 1;
+        LT_TRY(lt_trainer_step(t));
+        LT_TRY(t->type->profile_read(t->ctx, t->backend, t->slots, slot_count(t)));
+        LT_TRY(t->type->profile_start(t->ctx, t->backend, 0));
     }
-    t->state.forward += t->slots[LT_SLOT_GATHER] + t->slots[LT_SLOT_LOSS];
-    t->state.optimizer += t->slots[LT_SLOT_OPTIMIZER] + t->slots[LT_SLOT_PREPARE];
+done:
+    t->plan->eager = t->options->profile != NULL;
+    return status;
+}
+
+/* Books the time of the steps since sample_first_step, which took `seconds`. */
+static latent_status book_times(lt_trainer *t, double seconds) {
+    double scale = 1, sum = 0, forward = t->slots[LT_SLOT_GATHER] + t->slots[LT_SLOT_LOSS], backward = 0;
+    if (!t->type->graph_begin || t->options->profile) {
+        latent_status status = t->type->profile_read(t->ctx, t->backend, t->slots, slot_count(t));
+        if (status != LATENT_OK) {
+            return status;
+        }
+        forward = t->slots[LT_SLOT_GATHER] + t->slots[LT_SLOT_LOSS];
+    } else {
+        for (int i = 0; i < slot_count(t); i++) {
+            sum += t->slots[i];
+        }
+        scale = sum > 0 ? seconds / sum : 0;
+    }
     for (int i = 0; i < t->net->op_count; i++) {
-        t->state.forward += t->slots[lt_slot(i, LT_FORWARD)];
-        t->state.backward += t->slots[lt_slot(i, LT_BACKWARD)];
+        forward += t->slots[lt_slot(i, LT_FORWARD)];
+        backward += t->slots[lt_slot(i, LT_BACKWARD)];
     }
+    for (int i = 0; t->options->profile && i < slot_count(t); i++) {
+        t->profile[i] += t->slots[i];
+    }
+    t->state.forward += scale * forward;
+    t->state.backward += scale * backward;
+    t->state.optimizer += scale * (t->slots[LT_SLOT_OPTIMIZER] + t->slots[LT_SLOT_PREPARE]);
     return LATENT_OK;
 }
 
@@ -211,6 +243,9 @@ static latent_status run_epoch(lt_trainer *t) {
     double pause = t->type->graph_begin ? 0.25 : 0.1;
     latent_status status = LATENT_OK;
     LT_TRY(lt_trainer_begin_epoch(t));
+    double before = t->state.seconds;
+    int first = t->issued;
+    LT_TRY(sample_first_step(t));
     latent_train_event e = event(t, LATENT_EVENT_STEP);
     tell(t, &e);
     while (t->issued < t->steps && !t->ctx->interrupted) {
@@ -223,7 +258,9 @@ static latent_status run_epoch(lt_trainer *t) {
         }
     }
     LT_TRY(collect(t));
-    LT_TRY(book_times(t));
+    LT_TRY(book_times(t, t->state.seconds - before));
+    t->profiled_steps += t->issued - first;
+    t->profiled_images += images_of(t, t->issued) - images_of(t, first);
     if (t->state.step == t->steps) {
         LT_TRY(end_epoch(t));
     }
@@ -272,6 +309,10 @@ latent_status latent_train(latent_context *ctx, latent_model *model, const laten
             goto done;
         }
         LT_TRY(run_epoch(&t));
+    }
+    if (options->profile && t.profiled_steps > 0) {
+        lt_trainer_tell_times(&t, t.profile, t.profiled_steps, t.profiled_images, options->profile,
+                              options->profile_user);
     }
 done:
     lt_trainer_close(&t);

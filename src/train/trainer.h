@@ -32,7 +32,10 @@ typedef struct lt_trainer {
     /* The epoch in flight. The backend's step table begins at step `table_first` of the epoch. */
     lt_step *table;
     float *losses;
-    double *slots; /* seconds per profile slot */
+    double *slots;   /* seconds per profile slot, of the epoch or of its first step */
+    double *profile; /* the same, of the whole training */
+    int profiled_steps;
+    double profiled_images;
     int table_first;
     int issued;             /* steps of the epoch handed to the backend */
     double began, reported; /* clock */
@@ -50,5 +53,13 @@ latent_status lt_trainer_save(lt_trainer *t);
 latent_status lt_trainer_begin_epoch(lt_trainer *t);
 /* Hands over the next step of the table. */
 latent_status lt_trainer_step(lt_trainer *t);
+
+/* profile.c */
+/* Arithmetic of one image's training step. */
+double lt_net_flops(const latent_net *net);
+/* Calls `each` for every op and pass, and for the rest, with slots summed over `steps` steps of `images`
+ * images in all. */
+void lt_trainer_tell_times(const lt_trainer *t, const double *slots, int steps, double images,
+                           latent_op_time_fn each, void *user);
 
 #endif
