@@ -1,7 +1,9 @@
 # The cuda backend: built where nvcc is found and works. The runtime is linked statically, so that the same
-# binary starts on a machine without a GPU or its driver; cuBLAS and cuDNN are shared libraries.
+# binary starts on a machine without a GPU or its driver. Of cuBLAS and cuDNN the build needs only the
+# headers: the backend opens the libraries when a kernel generation wants them.
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS src/backend/cuda/*.c src/backend/cuda/*.cu)
 set(LATENT_HAVE_CUDA OFF)
+set(LATENT_HAVE_CUBLAS OFF)
 set(LATENT_HAVE_CUDNN OFF)
 set(LATENT_CUDA_ARCHS "" CACHE STRING
     "GPU architectures as in CMAKE_CUDA_ARCHITECTURES; empty: all known ones that nvcc supports")
@@ -61,25 +63,20 @@ add_compile_options($<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall>)
 if(LATENT_WERROR)
     add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
 endif()
-# CMake takes the toolkit's folder for one that the loader knows; it often is not.
+# So that the libraries it opens are found where the toolkit is.
 set(CMAKE_BUILD_RPATH ${CUDAToolkit_LIBRARY_DIR})
 set(CMAKE_INSTALL_RPATH ${CUDAToolkit_LIBRARY_DIR})
 list(APPEND sources ${cuda_sources})
 target_compile_definitions(latent_needs INTERFACE LATENT_HAVE_CUDA)
-target_link_libraries(latent_needs INTERFACE CUDA::cudart_static)
+target_link_libraries(latent_needs INTERFACE CUDA::cudart_static ${CMAKE_DL_LIBS})
 list(APPEND private_libs -L${CUDAToolkit_LIBRARY_DIR} -Wl,-rpath,${CUDAToolkit_LIBRARY_DIR}
      -lcudart_static -lstdc++ -lrt -ldl)
-if(TARGET CUDA::cublas)
-    target_compile_definitions(latent_needs INTERFACE LATENT_HAVE_CUBLAS)
-    target_link_libraries(latent_needs INTERFACE CUDA::cublas)
-    list(APPEND private_libs -lcublas)
-endif()
+find_path(CUBLAS_INCLUDE cublas_v2.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 find_path(CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-find_library(CUDNN cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
-if(CUDNN AND CUDNN_INCLUDE)
-    set(LATENT_HAVE_CUDNN ON)
-    target_compile_definitions(latent_needs INTERFACE LATENT_HAVE_CUDNN)
-    target_include_directories(latent_needs SYSTEM INTERFACE ${CUDNN_INCLUDE})
-    target_link_libraries(latent_needs INTERFACE ${CUDNN})
-    list(APPEND private_libs -lcudnn)
-endif()
+foreach(library CUBLAS CUDNN)
+    if(${library}_INCLUDE)
+        set(LATENT_HAVE_${library} ON)
+        target_compile_definitions(latent_needs INTERFACE LATENT_HAVE_${library})
+        target_include_directories(latent_needs SYSTEM INTERFACE ${${library}_INCLUDE})
+    endif()
+endforeach()
