@@ -344,6 +344,221 @@ LATENT_API latent_status latent_bench_train(latent_context *ctx, const latent_ne
                                             const latent_engine_options *engine,
                                             const latent_bench_options *options, latent_bench_result *out);
 
+typedef struct latent_selftest_options {
+    int steps;        /* first part: this many steps ... */
+    int batch;        /* ... at this batch on `ref` and on the tested engine, then every tensor is compared */
+    int epoch_images; /* second part: an epoch of this many images, losses compared; 0: left out */
+    int epoch_batch;
+    int every; /* batches between two compared losses */
+    uint64_t seed;
+    const char *weights; /* where to write the one weight file that both load; NULL: no file */
+} latent_selftest_options;
+
+typedef struct latent_selftest_row {
+    const char *part;  /* "weights" or "loss" */
+    const char *name;  /* the tensor, or the engine that the losses are compared with */
+    int step;          /* of the loss */
+    double difference; /* largest |a - b| of the tensor; relative, of the loss */
+    double bound;      /* that it must not exceed */
+    int good;
+} latent_selftest_row;
+
+typedef void (*latent_selftest_fn)(void *user, const latent_selftest_row *row);
+
+LATENT_API void latent_selftest_defaults(latent_selftest_options *out);
+/* Proves an engine against the reference: the same weights, the same images, the same steps. The second part
+ * is compared with the fastest other host backend, since the reference would take an hour. *failed: rows
+ * that were not good. */
+LATENT_API latent_status latent_selftest(latent_context *ctx, const latent_net *net,
+                                         const latent_engine_options *engine,
+                                         const latent_selftest_options *options, latent_selftest_fn each,
+                                         void *user, int *failed);
+
+/* ---- Support vector machines ------------------------------------------------------------------------- */
+
+/* C-SVC, one binary problem for each pair of classes, as LIBSVM defines it. Features are rows of floats,
+ * x[i*d + column]; labels are any whole numbers. Class order is the order in which labels are first seen in
+ * the training set (LIBSVM's exception included: -1 and +1 come as +1, -1). The pairs of k classes are
+ * (0,1), (0,2) .. (0,k-1), (1,2) ..; a decision value above 0 speaks for the first class of its pair. */
+typedef struct latent_svm latent_svm; /* a trained model; owns its support vectors */
+
+typedef enum latent_svm_kernel {
+    LATENT_SVM_RBF,   /* exp(-gamma |a-b|^2) */
+    LATENT_SVM_LINEAR /* a . b */
+} latent_svm_kernel;
+
+typedef enum latent_svm_gamma {
+    LATENT_GAMMA_SCALE, /* 1 / (d * variance of all features) */
+    LATENT_GAMMA_AUTO,  /* 1 / d */
+    LATENT_GAMMA_VALUE  /* the number given */
+} latent_svm_gamma;
+
+/* Of the products that make the kernel matrix. On the host all three are fp32. */
+typedef enum latent_svm_precision {
+    LATENT_SVM_STRICT,
+    LATENT_SVM_FAST,
+    LATENT_SVM_FP32
+} latent_svm_precision;
+
+typedef enum latent_svm_vote {
+    LATENT_VOTE_LIBSVM,    /* most pairs won; a tie goes to the class that comes first */
+    LATENT_VOTE_CONFIDENCE /* a tie goes to the larger sum of decision values */
+} latent_svm_vote;
+
+typedef struct latent_svm_weight {
+    int32_t label;
+    double weight; /* times C for the rows of this label */
+} latent_svm_weight;
+
+typedef enum latent_svm_stage {
+    LATENT_SVM_MATRIX,   /* the kernel matrix */
+    LATENT_SVM_SOLVE,    /* binary problems */
+    LATENT_SVM_DECISIONS /* rows predicted */
+} latent_svm_stage;
+
+/* `done` of `total` steps of a stage; `memory` is what the kernel matrix or its cache will take, bytes. */
+typedef void (*latent_svm_fn)(void *user, latent_svm_stage stage, uint64_t done, uint64_t total,
+                              uint64_t memory);
+
+typedef struct latent_svm_options {
+    latent_svm_kernel kernel;
+    double c;
+    latent_svm_gamma gamma_rule;
+    double gamma; /* LATENT_GAMMA_VALUE */
+    const latent_svm_weight *weights;
+    int weight_count;
+    int balanced;            /* weight n / (classes * rows of the class), times `weights` */
+    double tolerance;        /* of the optimality gap */
+    uint64_t iterations_max; /* per binary problem; 0: the larger of 10,000,000 and 100 n, as LIBSVM */
+    int shrinking;           /* leave rows that rest at a bound out for a while */
+    int probability;         /* fit probabilities by cross-validation over five folds */
+    uint64_t cache_bytes;    /* for the kernel matrix; 0: half of the memory that is free */
+    latent_svm_precision precision;
+    latent_svm_vote vote;
+    int gamma_per_pair; /* LATENT_GAMMA_SCALE from the rows of each pair, as some others do */
+    uint64_t seed;      /* of the folds */
+    latent_svm_fn progress;
+    void *user;
+} latent_svm_options;
+
+/* RBF, C = 1, gamma by scale, tolerance 1e-3, shrinking, LIBSVM's votes, seed 1. */
+LATENT_API void latent_svm_defaults(latent_svm_options *out);
+
+typedef struct latent_svm_pair { /* one binary problem */
+    int32_t first, second;       /* labels */
+    uint64_t rows, iterations;
+    uint64_t support, bounded; /* rows with alpha > 0, and those among them at C */
+    double objective, gap;     /* from gradients computed afresh */
+    double rho, gamma;
+    int converged; /* 0: the iteration cap or the arithmetic's precision came first */
+} latent_svm_pair;
+
+typedef struct latent_svm_report {
+    char engine[160];
+    size_t n, d;
+    int classes, pairs;
+    double gamma;
+    uint64_t support; /* distinct vectors */
+    uint64_t iterations;
+    double gap;       /* the largest */
+    double objective; /* the sum */
+    int unconverged;  /* pairs */
+    uint64_t memory;  /* bytes of the kernel matrix or its cache */
+    int resident;     /* 1: the matrix was whole */
+    double seconds;   /* in all, and its parts: */
+    double prepare_seconds, matrix_seconds, solve_seconds, probability_seconds;
+} latent_svm_report;
+
+/* `report` may be NULL. `engine` NULL: the best backend at hand. */
+LATENT_API latent_status latent_svm_train(latent_context *ctx, const float *x, size_t n, size_t d,
+                                          const int32_t *labels, const latent_svm_options *options,
+                                          const latent_engine_options *engine, latent_svm **out,
+                                          latent_svm_report *report);
+LATENT_API void latent_svm_destroy(latent_svm *svm);
+
+typedef struct latent_svm_info {
+    latent_svm_kernel kernel;
+    double gamma;          /* RBF; of the first pair when gammas differ */
+    int gamma_per_pair;    /* 1: they differ */
+    int classes, pairs;    /* pairs = classes * (classes-1) / 2 */
+    const int32_t *labels; /* [classes], in class order */
+    size_t d;
+    uint64_t support;         /* support vectors in all */
+    const uint64_t *supports; /* [classes] */
+    const double *rho;        /* [pairs] */
+    int probability;          /* 1: it can give probabilities */
+    latent_svm_vote vote;
+    const char *engine; /* what predicts */
+} latent_svm_info;
+
+LATENT_API void latent_svm_get_info(const latent_svm *svm, latent_svm_info *out);
+/* Binary problem `pair` of a model that was trained here; 0 when the model came from a file. */
+LATENT_API int latent_svm_get_pair(const latent_svm *svm, int pair, latent_svm_pair *out);
+
+/* Any of the three may be NULL. labels[n]; decisions[n][pairs]; probabilities[n][classes], columns in class
+ * order. The labels are those of the votes, whether probabilities are asked for or not. */
+LATENT_API latent_status latent_svm_predict(latent_context *ctx, latent_svm *svm, const float *x, size_t n,
+                                            size_t d, int32_t *labels, double *decisions,
+                                            double *probabilities);
+
+/* Stratified folds, the same for the same seed; predictions[n] of each row by the model that did not see
+ * it, or NULL. */
+LATENT_API latent_status latent_svm_cross_validate(latent_context *ctx, const float *x, size_t n, size_t d,
+                                                   const int32_t *labels, const latent_svm_options *options,
+                                                   int folds, const latent_engine_options *engine,
+                                                   int32_t *predictions, double *accuracy);
+
+typedef struct latent_svm_point {
+    double c, gamma;
+    double accuracy; /* of cross-validation */
+    uint64_t iterations;
+    double seconds;
+} latent_svm_point;
+
+typedef void (*latent_svm_point_fn)(void *user, const latent_svm_point *point);
+
+/* Cross-validates every C with every gamma (the linear kernel: with gammas NULL and gamma_count 0; with RBF
+ * that means options->gamma_rule alone). The squared distances are computed once, the matrix once per gamma,
+ * and each C starts from the solution of the one below it. points[c_count * max(gamma_count, 1)], gamma by
+ * gamma, C as given; *best is the place of the best one: of equals the smallest C, then the smallest gamma.
+ * `each` is called after each point, or NULL. */
+LATENT_API latent_status latent_svm_grid(latent_context *ctx, const float *x, size_t n, size_t d,
+                                         const int32_t *labels, const latent_svm_options *options, int folds,
+                                         const double *cs, int c_count, const double *gammas, int gamma_count,
+                                         const latent_engine_options *engine, latent_svm_point_fn each,
+                                         void *user, latent_svm_point *points, int *best);
+
+typedef enum latent_svm_format {
+    LATENT_SVM_SAFETENSORS, /* exact and compact: the default */
+    LATENT_SVM_TEXT         /* LIBSVM's model file, which svm-predict reads */
+} latent_svm_format;
+
+LATENT_API latent_status latent_svm_save(latent_context *ctx, const latent_svm *svm, const char *path,
+                                         latent_svm_format format);
+/* Either format; the file's first bytes tell. */
+LATENT_API latent_status latent_svm_load(latent_context *ctx, const char *path,
+                                         const latent_engine_options *engine, latent_svm **out);
+
+/* ---- Feature and label files --------------------------------------------------------------------------- */
+
+typedef struct latent_rows {
+    float *x; /* [n][d] */
+    size_t n, d;
+    int32_t *labels; /* [n], or NULL: the file has none */
+} latent_rows;
+
+/* An .npy array of two dimensions, or LIBSVM's sparse text with its labels. `columns` is the width that is
+ * wanted: a file of another width is an error, sparse text may be narrower. 0: any. */
+LATENT_API latent_status latent_rows_read(latent_context *ctx, const char *path, size_t columns,
+                                          latent_rows *out);
+LATENT_API void latent_rows_free(latent_rows *rows); /* what it points to */
+/* Sparse text when `labels` are given, else .npy. */
+LATENT_API latent_status latent_rows_write(latent_context *ctx, const char *path, const float *x, size_t n,
+                                           size_t d, const int32_t *labels);
+/* An .npy array of one dimension, or text with one whole number a line. Free with latent_free. */
+LATENT_API latent_status latent_labels_read(latent_context *ctx, const char *path, int32_t **labels,
+                                            size_t *n);
+
 /* ---- Comparing ------------------------------------------------------------------------------------- */
 
 typedef struct latent_difference {
