@@ -313,6 +313,122 @@ LATENT_API latent_status latent_run_read(latent_context *ctx, const char *run, l
                                          latent_train_options *options, char **data_folder);
 LATENT_API void latent_free(void *memory);
 
+/* ---- Features: what the encoder makes of every image, for a classifier ------------------------------ */
+
+typedef enum latent_feature_format {
+    LATENT_NPY, /* train.npy, test.npy: float32, a row per image */
+    LATENT_RAW  /* train.f32, test.f32: the same floats, little-endian, and nothing else */
+} latent_feature_format;
+
+/* Images done so far; the passes over a split count together. */
+typedef void (*latent_features_fn)(void *user, latent_split split, int done, int total);
+
+/* The three steps happen in this order. */
+typedef struct latent_features_options {
+    int flip;        /* 1: add the features of the mirrored image */
+    int standardize; /* 1: column by column, less the training mean, over the training deviation + 1e-3 */
+    int l2;          /* 1: every row to length 1 */
+    latent_feature_format format;
+    int subset;      /* only the first `subset` training images; 0: all */
+    uint64_t memory; /* bytes in which training features may wait for their mean; 0: 4 GiB. With less than
+                        they need the encoder runs twice, to the same bits */
+    latent_features_fn progress; /* or NULL */
+    void *user;
+} latent_features_options;
+
+typedef struct latent_features_info {
+    int count[2]; /* rows, by latent_split */
+    int width;    /* features of an image */
+    int flip, standardize, l2;
+    latent_feature_format format;
+    char weights[33]; /* latent_model_digest() of the model that made them */
+    char data[1024];  /* path of the data set */
+    double read_seconds, compute_seconds, write_seconds;
+} latent_features_info;
+
+/* Defaults: all three steps, .npy, all images. */
+LATENT_API void latent_features_defaults(latent_features_options *out);
+/* Encodes both splits into `folder`: the features in data order, CHW-flattened, train_labels.npy and
+ * test_labels.npy (uint8; .u8 beside raw features), scaling.safetensors (mean and deviation) and, last,
+ * features.json. A failure leaves no half file, and no features.json over files that are not its own. */
+LATENT_API latent_status latent_features_extract(latent_context *ctx, latent_model *model,
+                                                 const latent_dataset *data,
+                                                 const latent_features_options *options, const char *folder,
+                                                 latent_features_info *out);
+/* Reads features.json and checks that the files beside it are there in the sizes it says. */
+LATENT_API latent_status latent_features_read(latent_context *ctx, const char *folder,
+                                              latent_features_info *out);
+/* The path of a file of `folder`: "folder/train.npy"; free with latent_free. */
+LATENT_API latent_status latent_features_path(latent_context *ctx, const char *folder, latent_split split,
+                                              int labels, latent_feature_format format, char **out);
+/* MD5 of all weights in the order of latent_model_get_tensor(), as hexadecimal digits. */
+LATENT_API latent_status latent_model_digest(latent_context *ctx, latent_model *model, char out[33]);
+
+/* ---- Scores, the journal of a run, reports ----------------------------------------------------------- */
+
+typedef struct latent_class_score {
+    uint64_t count, predicted, correct; /* images of the class, answers of the class, both at once */
+    double accuracy, precision, f1;     /* accuracy: the share of its images that were recognized */
+} latent_class_score;
+
+typedef struct latent_score {
+    uint64_t count, correct;
+    double accuracy;
+    double macro_f1; /* mean over the classes that occur */
+} latent_score;
+
+/* confusion: [classes][classes], rows are the truth; each: [classes]. */
+LATENT_API latent_status latent_score_compute(latent_context *ctx, const int *truth, const int *predicted,
+                                              int count, int classes, uint64_t *confusion,
+                                              latent_class_score *each, latent_score *out);
+
+/* Keeps images for the report in `path` (safetensors, uint8): of each class one or two with what the net
+ * makes of them; and, with the `predicted` labels of the whole split (or NULL), images of the pairs of
+ * classes that are confused most. */
+LATENT_API latent_status latent_pictures_write(latent_context *ctx, latent_model *model,
+                                               const latent_dataset *data, latent_split split,
+                                               const int *predicted, const char *path);
+
+/* run.json of a run folder: what each stage of `latent run` was made from and how long it took. */
+typedef struct latent_journal latent_journal;
+
+typedef struct latent_stage {
+    const char *name;
+    const char *inputs;  /* everything that decides its output, as text */
+    const char *summary; /* one line for a person */
+    double seconds;
+} latent_stage;
+
+/* Without a run.json the journal is empty. */
+LATENT_API latent_status latent_journal_open(latent_context *ctx, const char *run, latent_journal **out);
+LATENT_API void latent_journal_destroy(latent_journal *journal);
+/* NULL when the stage was never completed. */
+LATENT_API const latent_stage *latent_journal_find(const latent_journal *journal, const char *name);
+/* Records a stage as completed, or (stage->inputs NULL) as not, and writes run.json. */
+LATENT_API latent_status latent_journal_record(latent_context *ctx, latent_journal *journal,
+                                               const latent_stage *stage);
+/* How to make the run again and on what machine: written with the next stage. */
+LATENT_API latent_status latent_journal_describe(latent_context *ctx, latent_journal *journal,
+                                                 const char *command, const char *machine);
+
+typedef struct latent_target {
+    const char *name;   /* "training" */
+    char goal[80];      /* "under 10 minutes" */
+    char measured[160]; /* "84.1 s: 20 epochs of 50,000 images" */
+    int met;            /* 1 yes, 0 no, -1 not measured */
+} latent_target;
+
+enum { LATENT_TARGETS = 4 };
+
+/* A run against the targets: training, features, accuracy, GPU against CPU. `ladder` is the path of a
+ * ladder.json, or NULL: the run's own. */
+LATENT_API latent_status latent_run_targets(latent_context *ctx, const char *run, const char *ladder,
+                                            latent_target out[LATENT_TARGETS]);
+
+/* One self-contained HTML file about one run, or several side by side (at most 8). */
+LATENT_API latent_status latent_report_write(latent_context *ctx, const char *const *runs, int count,
+                                             const char *ladder, const char *path);
+
 /* ---- Measuring ------------------------------------------------------------------------------------- */
 
 typedef struct latent_bench_options {
