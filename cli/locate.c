@@ -95,8 +95,9 @@ int cli_load_model(cli_session *session, const char *path, const char *net_name,
     if (data_folder) {
         *data_folder = NULL;
         if (cli_is_folder(path)) {
+            /* A folder with a model and no checkpoint is enough here; then nothing names the data. */
             latent_train_options options;
-            status = latent_run_read(session->ctx, path, &run_net, &options, data_folder);
+            (void)latent_run_read(session->ctx, path, &run_net, &options, data_folder);
         }
     }
     if (status == LATENT_OK && net_name) {

@@ -3,7 +3,6 @@
 set -u
 program=$(realpath "$1")
 [ -x "$program" ] || { echo "$program is not a program" >&2; exit 1; }
-tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1

@@ -53,6 +53,10 @@ holds "both pictures are equal" cmp one/reconstruction.png out.png
 expect "info of a run" 0 "dec" info one
 expect "info of a model file" 0 "dec" info one/model.safetensors
 
+mkdir bare
+cp one/model.safetensors bare
+expect "eval of a folder with nothing but a model" 0 "test loss" eval bare --backend ref
+
 # Weights in and out.
 expect "two runs are equal" 0 "equal within the tolerance" compare one two
 expect "another run is different" 3 "different:" compare one "$three"
@@ -70,6 +74,17 @@ expect "export as ae2024" 0 "wrote auto.ae2024" export auto auto.ae2024
 holds "the ae2024 file has its size" [ "$(stat -c %s auto.ae2024)" = 3007508 ]
 expect "import of ae2024" 0 "751,875 parameters" import auto.ae2024 --out auto.safetensors
 expect "the ae2024 file lost nothing" 0 "equal" compare auto auto.safetensors
+
+# Everything that --json prints is JSON.
+if command -v python3 >/dev/null; then
+    "$program" eval one --json --backend ref >eval.json 2>/dev/null
+    "$program" compare one "$three" --json >compare.json
+    "$program" data info data --json >data.json
+    "$program" info one --json >info.json
+    for file in three.json eval.json compare.json data.json info.json; do
+        holds "$file is JSON" python3 -m json.tool "$file"
+    done
+fi
 
 # Interrupt and resume: the same bits as a run that never stopped.
 lines() { wc -l 2>/dev/null <"$1/metrics.jsonl" || echo 0; }
