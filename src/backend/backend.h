@@ -222,6 +222,8 @@ struct lt_backend_type {
     void (*parallel)(lt_backend *backend, int count, void (*run)(void *arg, int task, int thread), void *arg);
     int (*threads)(const lt_backend *backend);
 
+    int host_memory; /* 1: [b] memory is the host's own */
+
     const lt_svm_ops *svm; /* NULL: support vector machines run on a host backend */
 };
 

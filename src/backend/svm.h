@@ -44,6 +44,12 @@ typedef struct lt_svm_rows {
     size_t stride; /* floats, >= d */
 } lt_svm_rows;
 
+/* Called now and then, on the calling thread, where the work is long enough; `call` may be NULL. */
+typedef struct lt_svm_progress {
+    void (*call)(void *user, uint64_t done, uint64_t total);
+    void *user;
+} lt_svm_progress;
+
 typedef struct lt_svm_statistics {
     double variance; /* of all n*d values around their one mean, as gamma = scale wants it */
     size_t bad;      /* flat index (row*d + column) of the first value that is not finite */
@@ -63,6 +69,7 @@ typedef struct lt_svm_matrix_call {
     lt_svm_precision precision;
     int keep_distances;   /* RBF: matrix_gamma() will be called */
     uint64_t bytes_limit; /* of backend memory for matrix and distances; 0: what is free */
+    lt_svm_progress progress;
 } lt_svm_matrix_call;
 
 typedef struct lt_svm_matrix_info {
@@ -112,6 +119,8 @@ typedef struct lt_svm_solve_call {
     double *alpha;              /* host, flat: in when warm, out always */
     double *gradient;           /* host, flat, out: fresh G, also of left-out rows; NULL: not wanted */
     lt_svm_solution *solutions; /* host [count], out */
+    int shrinking;              /* 1: rows that rest at a bound may be left out for a while */
+    lt_svm_progress progress;   /* in problems solved */
 } lt_svm_solve_call;
 
 /* sums[p][i] = sum over j in problem p of y[j] alpha[j] K[i][j], for every row i of the matrix: decision
@@ -120,6 +129,8 @@ typedef struct lt_svm_sums_call {
     const lt_svm_problem *problems; /* host */
     int count;
     const double *alpha; /* host, flat */
+    const uint8_t *fold; /* host [rows]: only sums of rows with fold[i] == the problem's fold are wanted, the
+                            others may be left undefined; NULL: all are wanted */
     double *sums;        /* host [count][rows], out */
 } lt_svm_sums_call;
 

@@ -188,4 +188,5 @@ const lt_backend_type lt_backend_ref = {
     .mark = lt_host_mark,
     .profile_read = lt_host_profile_read,
     .gemm_nt = ref_gemm_nt,
+    .host_memory = 1,
 };
