@@ -1,0 +1,51 @@
+/* loss.cu: loss = mean of (y - t)^2 over the batch, dy = 2 (y - t) / count.
+ *
+ * Two stages in a fixed order: every block adds up its share in a tree, one block then adds the blocks'
+ * sums. The number of blocks depends on the size alone, so any device gives the same bits. A thread adds
+ * its few values in float, the trees are double: the sum of a million squares keeps its digits.
+ */
+#include "backend/cuda/kernels.h"
+#include "backend/cuda/reduce.cuh"
+
+__global__ static void loss_partials(const float *y, const float *target, float *dy, size_t count,
+                                     float scale, double *partials) {
+    __shared__ double sums[LT_LOSS_THREADS];
+    float sum = 0;
+    size_t step = (size_t)gridDim.x * LT_LOSS_THREADS;
+    for (size_t i = (size_t)blockIdx.x * LT_LOSS_THREADS + threadIdx.x; i < count; i += step) {
+        float difference = y[i] - target[i];
+        sum += difference * difference;
+        if (dy) {
+            dy[i] = scale * difference;
+        }
+    }
+    double total = lt_block_sum<LT_LOSS_THREADS>(sum, sums);
+    if (threadIdx.x == 0) {
+        partials[blockIdx.x] = total;
+    }
+}
+
+__global__ static void loss_finish(const lt_cuda_state *state, const double *partials, int partial_count,
+                                   double count) {
+    __shared__ double sums[LT_LOSS_THREADS];
+    double sum = 0;
+    for (int i = threadIdx.x; i < partial_count; i += LT_LOSS_THREADS) {
+        sum += partials[i];
+    }
+    double total = lt_block_sum<LT_LOSS_THREADS>(sum, sums);
+    if (threadIdx.x == 0) {
+        state->losses[state->cursor] = (float)(total / count);
+    }
+}
+
+extern "C" void lt_launch_loss(cudaStream_t stream, const float *y, const float *target, float *dy,
+                               size_t count, double *partials) {
+    float scale = (float)(2.0 / (double)count);
+    loss_partials<<<lt_loss_blocks(count), LT_LOSS_THREADS, 0, stream>>>(y, target, dy, count, scale,
+                                                                         partials);
+}
+
+extern "C" void lt_launch_loss_finish(cudaStream_t stream, const lt_cuda_state *state, const double *partials,
+                                      int partial_count, size_t count) {
+    loss_finish<<<1, LT_LOSS_THREADS, 0, stream>>>(state, partials, partial_count, (double)count);
+}

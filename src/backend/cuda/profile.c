@@ -1,0 +1,132 @@
+/* profile.c: where time goes, by events between the ops, and named ranges for Nsight.
+ *
+ * A mark records an event and remembers the slot; nothing waits. When the ring is full, or when the profile
+ * is read, the distances of neighbours are added to their slots. Marks inside a capture do nothing: a graph
+ * has no inside for the host, its whole time is booked by graph_launch.
+ */
+#include "backend/cuda/cuda.h"
+
+#include <nvtx3/nvToolsExt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { RING = 2048 };
+
+void lt_cuda_profile_close(lt_cuda *cuda) {
+    lt_cuda_profile *profile = &cuda->profile;
+    for (int i = 0; profile->events && i < RING; i++) {
+        if (profile->events[i]) {
+            (void)cudaEventDestroy(profile->events[i]);
+        }
+    }
+    free(profile->events);
+    free(profile->slot_of);
+    free(profile->seconds);
+    *profile = (lt_cuda_profile){0};
+}
+
+static latent_status make_ring(latent_context *ctx, lt_cuda *cuda) {
+    lt_cuda_profile *profile = &cuda->profile;
+    latent_status status = LATENT_OK;
+    if (profile->events) {
+        return LATENT_OK;
+    }
+    LT_TRY(lt_calloc(ctx, RING, sizeof *profile->slot_of, "the profile", (void **)&profile->slot_of));
+    LT_TRY(lt_calloc(ctx, RING, sizeof *profile->events, "the profile", (void **)&profile->events));
+    for (int i = 0; i < RING; i++) {
+        LT_CUDA(cudaEventCreate(&profile->events[i]));
+    }
+done:
+    if (status != LATENT_OK) {
+        lt_cuda_profile_close(cuda);
+    }
+    return status;
+}
+
+/* Books all stretches recorded so far; the last event becomes the first of the next stretch. */
+static cudaError_t book(lt_cuda_profile *profile) {
+    int last = profile->marked - 1;
+    cudaError_t error = cudaEventSynchronize(profile->events[last]);
+    for (int i = 1; i <= last && error == cudaSuccess; i++) {
+        float milliseconds = 0;
+        int slot = profile->slot_of[i];
+        error = cudaEventElapsedTime(&milliseconds, profile->events[i - 1], profile->events[i]);
+        if (slot >= 0 && slot < profile->slots) {
+            profile->seconds[slot] += 1e-3 * (double)milliseconds;
+        }
+    }
+    cudaEvent_t first = profile->events[0];
+    profile->events[0] = profile->events[last];
+    profile->events[last] = first;
+    profile->marked = 1;
+    return error;
+}
+
+latent_status lt_cuda_profile_start(latent_context *ctx, lt_backend *backend, int slots) {
+    lt_cuda *cuda = (lt_cuda *)backend;
+    lt_cuda_profile *profile = &cuda->profile;
+    latent_status status = LATENT_OK;
+    void *seconds = NULL;
+    if (slots < 0) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "a profile of %d slots", slots);
+    }
+    profile->slots = 0;
+    if (slots == 0) {
+        return LATENT_OK;
+    }
+    LT_TRY(make_ring(ctx, cuda));
+    LT_TRY(lt_calloc(ctx, (size_t)slots, sizeof(double), "the profile", &seconds));
+    free(profile->seconds);
+    profile->seconds = seconds;
+    profile->error = cudaSuccess;
+    LT_CUDA(cudaEventRecord(profile->events[0], cuda->stream));
+    profile->marked = 1;
+    profile->slots = slots;
+done:
+    return status;
+}
+
+void lt_cuda_mark(lt_backend *backend, int slot) {
+    lt_cuda *cuda = (lt_cuda *)backend;
+    lt_cuda_profile *profile = &cuda->profile;
+    if (!profile->slots || cuda->capturing || profile->error != cudaSuccess) {
+        return;
+    }
+    profile->error = cudaEventRecord(profile->events[profile->marked], cuda->stream);
+    profile->slot_of[profile->marked] = slot;
+    profile->marked++;
+    if (profile->marked == RING && profile->error == cudaSuccess) {
+        profile->error = book(profile);
+    }
+}
+
+latent_status lt_cuda_profile_read(latent_context *ctx, lt_backend *backend, double *seconds, int slots) {
+    lt_cuda *cuda = (lt_cuda *)backend;
+    lt_cuda_profile *profile = &cuda->profile;
+    latent_status status = LATENT_OK;
+    if (profile->slots) {
+        LT_CUDA(profile->error);
+        LT_CUDA(book(profile));
+    }
+    for (int i = 0; i < slots; i++) {
+        seconds[i] = i < profile->slots ? profile->seconds[i] : 0;
+    }
+done:
+    return status;
+}
+
+/* The library that NVTX talks to is there only under a profiler; without one a range is a few instructions.
+ * Ranges of a capture would tell when it was recorded, not when it ran, so there are none. */
+void lt_cuda_range_begin(lt_cuda *cuda, const char *pass, const char *name) {
+    if (cuda->profile.slots && !cuda->capturing) {
+        char text[128];
+        snprintf(text, sizeof text, "%s %s", name ? name : "op", pass);
+        nvtxRangePushA(text);
+    }
+}
+
+void lt_cuda_range_end(lt_cuda *cuda) {
+    if (cuda->profile.slots && !cuda->capturing) {
+        nvtxRangePop();
+    }
+}
