@@ -378,16 +378,17 @@ typedef struct latent_score {
 } latent_score;
 
 /* confusion: [classes][classes], rows are the truth; each: [classes]. */
-LATENT_API latent_status latent_score_compute(latent_context *ctx, const int *truth, const int *predicted,
-                                              int count, int classes, uint64_t *confusion,
-                                              latent_class_score *each, latent_score *out);
+LATENT_API latent_status latent_score_compute(latent_context *ctx, const int32_t *truth,
+                                              const int32_t *predicted, int count, int classes,
+                                              uint64_t *confusion, latent_class_score *each,
+                                              latent_score *out);
 
 /* Keeps images for the report in `path` (safetensors, uint8): of each class one or two with what the net
  * makes of them; and, with the `predicted` labels of the whole split (or NULL), images of the pairs of
  * classes that are confused most. */
 LATENT_API latent_status latent_pictures_write(latent_context *ctx, latent_model *model,
                                                const latent_dataset *data, latent_split split,
-                                               const int *predicted, const char *path);
+                                               const int32_t *predicted, const char *path);
 
 /* run.json of a run folder: what each stage of `latent run` was made from and how long it took. */
 typedef struct latent_journal latent_journal;

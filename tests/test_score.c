@@ -9,7 +9,7 @@
  * F1: 4/8, 4/6, 2/4; their mean (0.5 + 2/3 + 0.5) / 3 = 5/9. */
 static void test_by_hand(void **state) {
     scratch *s = *state;
-    const int truth[] = {0, 0, 0, 0, 1, 1, 1, 2, 2}, answers[] = {0, 0, 1, 2, 1, 1, 0, 0, 2};
+    const int32_t truth[] = {0, 0, 0, 0, 1, 1, 1, 2, 2}, answers[] = {0, 0, 1, 2, 1, 1, 0, 0, 2};
     const uint64_t wanted[] = {2, 1, 1, 1, 2, 0, 1, 0, 1};
     uint64_t confusion[9];
     latent_class_score each[3];
@@ -30,7 +30,7 @@ static void test_by_hand(void **state) {
  * Class 0: 1 of 3 found, 1 of 1 right, F1 2/4. Class 1: 1 of 1 found, 1 of 3 right, F1 2/4. */
 static void test_recall_is_not_precision(void **state) {
     scratch *s = *state;
-    const int truth[] = {0, 0, 0, 1}, answers[] = {0, 1, 1, 1};
+    const int32_t truth[] = {0, 0, 0, 1}, answers[] = {0, 1, 1, 1};
     uint64_t confusion[4];
     latent_class_score each[2];
     latent_score score;
@@ -45,7 +45,7 @@ static void test_recall_is_not_precision(void **state) {
  * answered does. truth 0 0, answers 0 1, three classes: F1 2/3, 0, absent: mean 1/3. */
 static void test_absent_classes(void **state) {
     scratch *s = *state;
-    const int truth[] = {0, 0}, answers[] = {0, 1};
+    const int32_t truth[] = {0, 0}, answers[] = {0, 1};
     uint64_t confusion[9];
     latent_class_score each[3];
     latent_score score;
@@ -57,7 +57,7 @@ static void test_absent_classes(void **state) {
 
 static void test_refusals(void **state) {
     scratch *s = *state;
-    const int good[] = {0, 1}, high[] = {0, 2}, low[] = {-1, 1};
+    const int32_t good[] = {0, 1}, high[] = {0, 2}, low[] = {-1, 1};
     uint64_t confusion[4];
     latent_class_score each[2];
     latent_score score;

@@ -170,11 +170,43 @@ struct lt_npy_writer {
     uint64_t count, left;
 };
 
+/* Fills `header`; the values start on a multiple of 64 bytes, as NumPy's do. Returns the bytes it takes. */
+static size_t make_header(char header[192], const char *descr, uint64_t rows, uint64_t columns) {
+    char shape[64];
+    snprintf(shape, sizeof shape, columns ? "(%llu, %llu)" : "(%llu,)", (unsigned long long)rows,
+             (unsigned long long)columns);
+    int length = snprintf(header + 10, 192 - 10, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                          descr, shape);
+    size_t total = ((size_t)(10 + length + 1) + 63) / 64 * 64;
+    memset(header + 10 + length, ' ', total - 11 - (size_t)length);
+    header[total - 1] = '\n';
+    memcpy(header, "\x93NUMPY\x01\x00", 8);
+    header[8] = (char)((total - 10) & 0xFF);
+    header[9] = (char)((total - 10) >> 8);
+    return total;
+}
+
+latent_status lt_npy_write_bytes(latent_context *ctx, const char *path, const uint8_t *values,
+                                 uint64_t count) {
+    latent_status status = LATENT_OK;
+    lt_writer *file = NULL;
+    char header[192];
+    size_t total = make_header(header, "|u1", count, 0);
+    LT_TRY(lt_writer_open(ctx, path, &file));
+    LT_TRY(lt_writer_put(ctx, file, header, total));
+    LT_TRY(lt_writer_put(ctx, file, values, count));
+    status = lt_writer_commit(ctx, file);
+    file = NULL;
+done:
+    lt_writer_abort(file);
+    return status;
+}
+
 latent_status lt_npy_create(latent_context *ctx, const char *path, uint64_t rows, uint64_t columns,
                             lt_npy_writer **out) {
     latent_status status = LATENT_OK;
     lt_npy_writer *writer = NULL;
-    char header[192], shape[64];
+    char header[192];
     *out = NULL;
     LT_TRY(lt_calloc(ctx, 1, sizeof *writer, "an .npy file", (void **)&writer));
     LT_TRY(lt_strdup(ctx, path, &writer->path));
@@ -185,17 +217,7 @@ latent_status lt_npy_create(latent_context *ctx, const char *path, uint64_t rows
         goto done;
     }
     writer->left = writer->count;
-    snprintf(shape, sizeof shape, columns ? "(%llu, %llu)" : "(%llu,)", (unsigned long long)rows,
-             (unsigned long long)columns);
-    /* The values start on a multiple of 64 bytes, as NumPy's do. */
-    int length = snprintf(header + 10, sizeof header - 10,
-                          "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }", shape);
-    size_t total = ((size_t)(10 + length + 1) + 63) / 64 * 64;
-    memset(header + 10 + length, ' ', total - 11 - (size_t)length);
-    header[total - 1] = '\n';
-    memcpy(header, "\x93NUMPY\x01\x00", 8);
-    header[8] = (char)((total - 10) & 0xFF);
-    header[9] = (char)((total - 10) >> 8);
+    size_t total = make_header(header, "<f4", rows, columns);
     LT_TRY(lt_writer_open(ctx, path, &writer->file));
     LT_TRY(lt_writer_put(ctx, writer->file, header, total));
     *out = writer;

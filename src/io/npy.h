@@ -4,7 +4,7 @@
  * fortran_order and shape), then the raw values. Read here: versions 1 and 2, little-endian float32,
  * float64, int32, int64 and uint8, C order, one or two dimensions. Values are read in sequence, so that an
  * array larger than memory can pass through; the header's shape must match the file's size exactly. Written:
- * float32, version 1, atomically.
+ * float32 and uint8, version 1, atomically.
  */
 #ifndef LT_IO_NPY_H
 #define LT_IO_NPY_H
@@ -52,5 +52,9 @@ latent_status lt_npy_put(latent_context *ctx, lt_npy_writer *writer, const float
 /* Fails when fewer values came than the shape has. Frees the writer either way. */
 latent_status lt_npy_commit(latent_context *ctx, lt_npy_writer *writer);
 void lt_npy_abort(lt_npy_writer *writer); /* takes NULL; the old file stays */
+
+/* A one-dimensional array of uint8, at once. */
+latent_status lt_npy_write_bytes(latent_context *ctx, const char *path, const uint8_t *values,
+                                 uint64_t count);
 
 #endif

@@ -15,8 +15,8 @@ static double quotient(uint64_t over, uint64_t under) {
     return under > 0 ? (double)over / (double)under : 0;
 }
 
-static latent_status count_answers(latent_context *ctx, const int *truth, const int *predicted, int count,
-                                   int classes, uint64_t *confusion) {
+static latent_status count_answers(latent_context *ctx, const int32_t *truth, const int32_t *predicted,
+                                   int count, int classes, uint64_t *confusion) {
     memset(confusion, 0, (size_t)classes * (size_t)classes * sizeof *confusion);
     for (int i = 0; i < count; i++) {
         if (truth[i] < 0 || truth[i] >= classes || predicted[i] < 0 || predicted[i] >= classes) {
@@ -31,8 +31,8 @@ static latent_status count_answers(latent_context *ctx, const int *truth, const 
     return LATENT_OK;
 }
 
-latent_status latent_score_compute(latent_context *ctx, const int *truth, const int *predicted, int count,
-                                   int classes, uint64_t *confusion, latent_class_score *each,
+latent_status latent_score_compute(latent_context *ctx, const int32_t *truth, const int32_t *predicted,
+                                   int count, int classes, uint64_t *confusion, latent_class_score *each,
                                    latent_score *out) {
     latent_status status = LATENT_OK;
     memset(out, 0, sizeof *out);
