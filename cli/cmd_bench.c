@@ -4,7 +4,7 @@
 #include "cli.h"
 #include "format.h"
 #include "json.h"
-#include "table.h"
+#include "times.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,26 +46,10 @@ static const cli_option options[] = {
 
 static const cli_group group = {"Options", options, sizeof options / sizeof *options};
 
-enum { TIMES_MAX = 1024 };
-
 typedef struct bench {
-    latent_op_time times[TIMES_MAX];
-    char names[TIMES_MAX][64];
-    char kernels[TIMES_MAX][64];
-    int count;
+    cli_times *times;
     latent_bench_result result;
 } bench;
-
-/* The names live as long as the measurement, so they are copied. */
-static void keep_time(void *user, const latent_op_time *time) {
-    bench *b = user;
-    if (b->count < TIMES_MAX) {
-        int i = b->count++;
-        b->times[i] = *time;
-        snprintf(b->names[i], sizeof b->names[i], "%s", time->name);
-        snprintf(b->kernels[i], sizeof b->kernels[i], "%s", time->kernel ? time->kernel : "");
-    }
-}
 
 static double percent(double part, double whole) {
     return whole > 0 ? 100 * part / whole : 0;
@@ -92,49 +76,13 @@ static void write_json(FILE *out, int line, const char *net, const bench *b) {
     cli_json_number(&json, "gflops", r->gflops);
     cli_json_number(&json, "ceiling_gflops", r->ceiling_gflops);
     cli_json_number(&json, "ceiling_gbytes", r->ceiling_gbytes);
-    cli_json_open(&json, "ops", '[');
-    for (int i = 0; i < b->count; i++) {
-        cli_json_open(&json, NULL, '{');
-        cli_json_string(&json, "name", b->names[i]);
-        cli_json_string(&json, "pass", b->times[i].pass);
-        cli_json_string(&json, "kernel", b->kernels[i]);
-        cli_json_number(&json, "seconds", b->times[i].seconds);
-        cli_json_number(&json, "flops", b->times[i].flops);
-        cli_json_close(&json, '}');
-    }
-    cli_json_close(&json, ']');
+    cli_times_json(&json, "ops", b->times);
     cli_json_close(&json, '}');
-}
-
-static void print_ops(const bench *b) {
-    double all = 0;
-    for (int i = 0; i < b->count; i++) {
-        all += b->times[i].seconds;
-    }
-    cli_table table = cli_table_new("lllrrrr");
-    static const char *const heads[] = {"op", "pass", "kernel", "ms/step", "share", "GFLOP/s", "of ceiling"};
-    for (int i = 0; i < 7; i++) {
-        cli_table_cell(&table, "%s", heads[i]);
-    }
-    cli_table_rule(&table);
-    for (int i = 0; i < b->count; i++) {
-        const latent_op_time *time = &b->times[i];
-        double gflops = time->seconds > 0 ? 1e-9 * time->flops / time->seconds : 0;
-        cli_table_cell(&table, "%s", b->names[i]);
-        cli_table_cell(&table, "%s", time->pass);
-        cli_table_cell(&table, "%s", b->kernels[i]);
-        cli_table_cell(&table, "%.3f", 1e3 * time->seconds);
-        cli_table_cell(&table, "%.1f%%", percent(time->seconds, all));
-        cli_table_cell(&table, time->flops > 0 ? "%.0f" : "", gflops);
-        cli_table_cell(&table, time->flops > 0 && b->result.ceiling_gflops > 0 ? "%.0f%%" : "",
-                       percent(gflops, b->result.ceiling_gflops));
-    }
-    cli_table_print(&table, stdout, "");
 }
 
 static void print_result(const char *net, const bench *b) {
     const latent_bench_result *r = &b->result;
-    print_ops(b);
+    cli_times_print(b->times, r->ceiling_gflops);
     printf("\n%s, %s, batch %d\n", net, r->engine, r->batch);
     printf("images/s  %s   (median of %d steps, %.3f ms each; best %.3f ms)\n",
            cli_rate(r->images_per_second).s, r->steps, 1e3 * r->step_seconds, 1e3 * r->best_seconds);
@@ -167,30 +115,28 @@ static int run_bench_train(cli_session *session, const cli_arguments *arguments)
     const char *name = arguments->operands[0] ? arguments->operands[0] : "autoencoder";
     latent_engine_options engine = cli_engine(arguments);
     latent_net *net = NULL;
-    bench *b = calloc(1, sizeof *b);
-    cli_need_memory(b);
+    bench b = {.times = cli_times_new()};
     latent_bench_options bench_options = {
         .batch = (int)cli_get(arguments, "batch")->integer,
         .seconds = cli_get(arguments, "seconds")->real,
         .seed = (uint64_t)cli_get(arguments, "seed")->integer,
-        .each = keep_time,
-        .user = b,
+        .each = cli_times_keep,
+        .user = b.times,
     };
     int code = cli_status(session, latent_net_load(session->ctx, name, &net));
     if (code == CLI_OK) {
-        code =
-            cli_status(session, latent_bench_train(session->ctx, net, &engine, &bench_options, &b->result));
+        code = cli_status(session, latent_bench_train(session->ctx, net, &engine, &bench_options, &b.result));
     }
     if (code == CLI_OK) {
         if (cli_flag(arguments, "json")) {
-            write_json(stdout, 0, name, b);
+            write_json(stdout, 0, name, &b);
         } else {
-            print_result(name, b);
+            print_result(name, &b);
         }
-        code = append(session, cli_string(arguments, "out"), name, b);
+        code = append(session, cli_string(arguments, "out"), name, &b);
     }
     latent_net_destroy(net);
-    free(b);
+    free(b.times);
     return code;
 }
 
@@ -209,7 +155,7 @@ static const cli_command bench_train = {
     .run = run_bench_train,
 };
 
-static const cli_command *const subcommands[] = {&bench_train, NULL};
+static const cli_command *const subcommands[] = {&bench_train, &cli_command_bench_ladder, NULL};
 
 const cli_command cli_command_bench = {
     .name = "bench",

@@ -5,12 +5,15 @@
 #include "format.h"
 #include "json.h"
 #include "table.h"
+#include "times.h"
 #include "train_job.h"
 #include "train_view.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static const cli_option run_options[] = {
@@ -35,6 +38,9 @@ static const cli_option run_options[] = {
      .max = 1000000,
      .initial = "1",
      .help = "epochs between checkpoints; 0: only at the end and when interrupted"},
+    {.name = "profile",
+     .type = CLI_FLAG,
+     .help = "time every op (slower), print the shares and write RUN/profile.json"},
     {.name = "json", .type = CLI_FLAG, .help = "print the summary as JSON"},
 };
 
@@ -94,6 +100,30 @@ static void report(const cli_train_job *job, const cli_train_view *view, double 
     cli_table_print(&table, stdout, "");
 }
 
+/* The shares of time on stdout, and RUN/profile.json for the report. */
+static int report_profile(cli_session *session, const cli_train_job *job, const latent_model *model,
+                          const cli_times *times, int quiet) {
+    char *path = cli_join(job->run, "profile.json");
+    FILE *out = fopen(path, "w");
+    int failed = out == NULL;
+    if (out) {
+        cli_json json = {.out = out};
+        cli_json_open(&json, NULL, '{');
+        cli_json_string(&json, "engine", latent_model_engine(model));
+        cli_times_json(&json, "ops", times);
+        cli_json_close(&json, '}');
+        failed = ferror(out);
+        failed = fclose(out) != 0 || failed;
+    }
+    if (!quiet) {
+        printf("\n");
+        cli_times_print(times, 0);
+    }
+    int code = failed ? cli_fail(session, "%s: cannot write the profile: %s", path, strerror(errno)) : CLI_OK;
+    free(path);
+    return code;
+}
+
 /* A picture of the run that --overwrite replaces would pass for one of the new run. */
 static void remove_old_picture(const char *run) {
     char *path = cli_join(run, "reconstruction.png");
@@ -104,9 +134,10 @@ static void remove_old_picture(const char *run) {
 static int run_train(cli_session *session, const cli_arguments *arguments) {
     cli_train_job job;
     latent_model *model = NULL;
-    latent_engine_options engine = cli_engine(arguments);
     cli_train_view view = cli_train_view_new(session);
+    cli_times *times = cli_flag(arguments, "profile") ? cli_times_new() : NULL;
     int code = cli_train_settle(session, arguments, &job);
+    latent_engine_options engine = job.engine;
     if (code == CLI_OK) {
         code = cli_status(session,
                           latent_model_create(session->ctx, job.net, &engine, job.options.seed, &model));
@@ -119,6 +150,8 @@ static int run_train(cli_session *session, const cli_arguments *arguments) {
         }
         job.options.progress = cli_train_view_event;
         job.options.user = &view;
+        job.options.profile = times ? cli_times_keep : NULL;
+        job.options.profile_user = times;
         latent_status status = latent_train(session->ctx, model, job.data, &job.options);
         cli_progress_clear(&session->progress);
         if (status == LATENT_OK || status == LATENT_INTERRUPTED) {
@@ -132,10 +165,14 @@ static int run_train(cli_session *session, const cli_arguments *arguments) {
             cli_note(session, "the run was complete already; --epochs N with a larger N trains it further");
         }
         code = cli_status(session, status);
+        if (times && status == LATENT_OK) {
+            code = report_profile(session, &job, model, times, cli_flag(arguments, "json"));
+        }
         if (status == LATENT_INTERRUPTED) {
             cli_note(session, "continue with: latent train --resume --run %s", job.run);
         }
     }
+    free(times);
     latent_model_destroy(model);
     cli_train_free(&job);
     return code;

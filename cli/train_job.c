@@ -162,6 +162,25 @@ static int settle_new(cli_session *session, const cli_arguments *arguments, cli_
     return apply_recipe(session, arguments, &job->options.recipe);
 }
 
+/* The engine that the run had, where no flag asks for another: so that it ends in the same bits. */
+static void resume_engine(const cli_arguments *arguments, cli_train_job *job) {
+    const struct {
+        const char *flag, *was;
+        const char **now;
+    } parts[] = {{"backend", job->recorded.backend, &job->engine.backend},
+                 {"precision", job->recorded.precision, &job->engine.precision},
+                 {"isa", job->recorded.isa, &job->engine.isa},
+                 {"kernels", job->recorded.kernels, &job->engine.kernels}};
+    if (cli_get(arguments, "backend")->given) {
+        return; /* the rest belonged to the other backend */
+    }
+    for (int i = 0; i < 4; i++) {
+        if (!cli_get(arguments, parts[i].flag)->given && *parts[i].was) {
+            *parts[i].now = parts[i].was;
+        }
+    }
+}
+
 static int settle_resumed(cli_session *session, const cli_arguments *arguments, cli_train_job *job) {
     const char *run = cli_string(arguments, "run");
     if (!run) {
@@ -188,6 +207,10 @@ static int settle_resumed(cli_session *session, const cli_arguments *arguments, 
     int code = cli_status(session,
                           latent_run_read(session->ctx, run, &job->net, &job->options, &job->recorded_data));
     job->options.resume = 1;
+    if (code == CLI_OK) {
+        code = cli_status(session, latent_run_read_engine(session->ctx, run, &job->recorded));
+        resume_engine(arguments, job);
+    }
     return code == CLI_OK ? apply_recipe(session, arguments, &job->options.recipe) : code;
 }
 
@@ -213,6 +236,7 @@ static int settle_subset(const cli_arguments *arguments, cli_train_job *job) {
 
 int cli_train_settle(cli_session *session, const cli_arguments *arguments, cli_train_job *job) {
     memset(job, 0, sizeof *job);
+    job->engine = cli_engine(arguments);
     int code = cli_flag(arguments, "resume") ? settle_resumed(session, arguments, job)
                                              : settle_new(session, arguments, job);
     if (code == CLI_OK) {

@@ -8,7 +8,9 @@ typedef struct cli_train_job {
     latent_net *net;
     latent_dataset *data;
     latent_train_options options;
-    char *recorded_data; /* of a resumed run; latent_free */
+    latent_engine_options engine;  /* as given; a resumed run's own where nothing was */
+    latent_engine_record recorded; /* what `engine` may point into */
+    char *recorded_data;           /* of a resumed run; latent_free */
     char *run;
 } cli_train_job;
 

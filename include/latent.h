@@ -275,10 +275,13 @@ typedef struct latent_train_event {
 
 typedef void (*latent_train_fn)(void *user, const latent_train_event *event);
 
-/* Where the time of training steps went, one row for each op and pass. */
+/* Where the time of training steps went: a row for each op and pass, or for each kernel within them where
+ * the backend times those. */
 typedef struct latent_op_time {
     const char *name;   /* of the op; or "gather", "loss", "optimizer", "prepare", "other" */
     const char *pass;   /* "forward", "backward" or "" */
+    const char *kind;   /* of work: "convolution forward", "convolution backward", "activation", "pooling",
+                           "upsampling", "loss", "optimizer", "copies", "other" */
     const char *kernel; /* what ran it; "" where the backend does not say */
     double seconds;     /* per step */
     double flops;       /* per step: the arithmetic that the op needs at least; 0 outside the convs */
@@ -311,6 +314,13 @@ LATENT_API latent_status latent_train(latent_context *ctx, latent_model *model, 
  * subset; the rest zero) and its data folder (NULL when it had none; free with latent_free). */
 LATENT_API latent_status latent_run_read(latent_context *ctx, const char *run, latent_net **net,
                                          latent_train_options *options, char **data_folder);
+/* What a run's engine was asked for; "" where the choice was left open. Resuming with the same gives the
+ * same bits. */
+typedef struct latent_engine_record {
+    char backend[16], precision[16], isa[16], kernels[16];
+} latent_engine_record;
+LATENT_API latent_status latent_run_read_engine(latent_context *ctx, const char *run,
+                                                latent_engine_record *out);
 LATENT_API void latent_free(void *memory);
 
 /* ---- Features: what the encoder makes of every image, for a classifier ------------------------------ */
@@ -343,7 +353,7 @@ typedef struct latent_features_info {
     latent_feature_format format;
     char weights[33]; /* latent_model_digest() of the model that made them */
     char data[1024];  /* path of the data set */
-    double read_seconds, compute_seconds, write_seconds;
+    double compute_seconds, write_seconds;
 } latent_features_info;
 
 /* Defaults: all three steps, .npy, all images. */

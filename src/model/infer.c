@@ -143,18 +143,33 @@ static latent_status keep_latent(latent_context *ctx, latent_model *model, lt_pl
     return status;
 }
 
+static latent_status check_encode(latent_context *ctx, const latent_model *model, int count) {
+    if (model->net->latent < 0) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
+                       "the net '%s' has no latent line, so there is nothing to encode to; add one after "
+                       "the op whose output are the features",
+                       model->net->name);
+    }
+    return check_count(ctx, count);
+}
+
+static latent_status keep_as_is(latent_context *ctx, latent_model *model, lt_plan *plan, int first, int n,
+                                void *user) {
+    size_t values = lt_shape_count(plan->net->ops[plan->last].out);
+    return fetch(ctx, model, plan, plan->last, n, (float *)user + (size_t)first * values);
+}
+
+latent_status lt_model_encode_nhwc(latent_context *ctx, latent_model *model, const uint8_t *images, int count,
+                                   float *out) {
+    latent_status status = check_encode(ctx, model, count);
+    return status == LATENT_OK ? for_batches(ctx, model, 1, images, count, keep_as_is, out) : status;
+}
+
 latent_status latent_model_encode(latent_context *ctx, latent_model *model, const uint8_t *images, int count,
                                   float *out) {
     latent_status status = LATENT_OK;
     encoder e = {NULL, out};
-    LT_TRY(check_count(ctx, count));
-    if (model->net->latent < 0) {
-        status = lt_fail(ctx, LATENT_ERROR_ARGUMENT,
-                         "the net '%s' has no latent line, so there is nothing to encode to; add one after "
-                         "the op whose output are the features",
-                         model->net->name);
-        goto done;
-    }
+    LT_TRY(check_encode(ctx, model, count));
     size_t values = LT_INFER_BATCH * lt_shape_count(model->net->ops[model->net->latent].out);
     LT_TRY(lt_alloc(ctx, values * sizeof *e.batch, "a batch of features", (void **)&e.batch));
     LT_TRY(for_batches(ctx, model, 1, images, count, keep_latent, &e));

@@ -3,8 +3,20 @@
 
 #include "model/weights.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static void keep(char *to, size_t size, const char *text) {
+    snprintf(to, size, "%s", text && strcmp(text, "auto") != 0 ? text : "");
+}
+
+static void record(const latent_engine_options *engine, latent_engine_record *out) {
+    keep(out->backend, sizeof out->backend, engine->backend);
+    keep(out->precision, sizeof out->precision, engine->precision);
+    keep(out->isa, sizeof out->isa, engine->isa);
+    keep(out->kernels, sizeof out->kernels, engine->kernels);
+}
 
 /* A model without weights yet: net copied, backend open, block allocated. */
 static latent_status model_open(latent_context *ctx, const latent_net *net,
@@ -21,7 +33,9 @@ static latent_status model_open(latent_context *ctx, const latent_net *net,
     for (int i = 0; i < model->slot_count; i++) {
         lt_net_slot(model->net, i, &model->slots[i]);
     }
-    LT_TRY(lt_backend_open(ctx, engine ? engine : &automatic, &model->backend));
+    engine = engine ? engine : &automatic;
+    LT_TRY(lt_backend_open(ctx, engine, &model->backend));
+    record(engine, &model->asked);
     size_t bytes = model->net->param_count * sizeof(float);
     LT_TRY(model->backend->type->alloc(ctx, model->backend, bytes, (void **)&model->params));
     *out = model;

@@ -16,7 +16,8 @@ typedef struct lt_model_slot {
 struct latent_model {
     latent_net *net; /* owned copy */
     lt_backend *backend;
-    float *params; /* [b] net->param_count floats, OHWI */
+    latent_engine_record asked; /* of the engine options */
+    float *params;              /* [b] net->param_count floats, OHWI */
     lt_model_slot *slots;
     int slot_count;
     lt_plan *infer;                /* made when first needed, for LT_INFER_BATCH images */
@@ -38,6 +39,10 @@ void lt_slot_from_file(const lt_model_slot *slot, const float *values, float *bl
 
 /* Whether the net's input fits the images of a data set. */
 latent_status lt_model_check_data(latent_context *ctx, const latent_net *net, const latent_dataset *data);
+
+/* latent_model_encode in the order of the memory: [count][height][width][channel]. */
+latent_status lt_model_encode_nhwc(latent_context *ctx, latent_model *model, const uint8_t *images, int count,
+                                   float *out);
 
 /* The whole parameter block, on the host. */
 latent_status lt_model_download(latent_context *ctx, latent_model *model, float *params);

@@ -6,6 +6,8 @@
  */
 #include "train/trainer.h"
 
+#include <string.h>
+
 /* Multiply-adds of one image's pass, times two. */
 static double pass_flops(const lt_op *op, lt_pass pass, int wants_dx) {
     const lt_conv *conv = &op->conv;
@@ -27,25 +29,75 @@ double lt_net_flops(const latent_net *net) {
     return flops;
 }
 
-void lt_trainer_tell_times(const lt_trainer *t, const double *slots, int steps, double images,
-                           latent_op_time_fn each, void *user) {
-    static const char *const names[LT_SLOT_OPS] = {"gather", "loss", "optimizer", "prepare", "other"};
-    for (int i = 1; i < t->net->op_count; i++) {
-        const lt_op *op = &t->net->ops[i];
-        if (op->kind != LT_OP_CONV) {
-            continue;
-        }
-        for (int pass = LT_FORWARD; pass <= LT_BACKWARD; pass++) {
-            latent_op_time time = {.name = op->name, .pass = pass == LT_FORWARD ? "forward" : "backward"};
-            time.kernel = t->plan->nodes[i].variant[pass];
-            time.seconds = slots[lt_slot(i, (lt_pass)pass)] / steps;
-            time.flops = pass_flops(op, (lt_pass)pass, op->input > 0) * images / steps;
-            each(user, &time);
+/* The kind of work of a kernel that has a name of its own; NULL: that of its op. */
+static const char *kind_of_kernel(const char *kernel) {
+    static const char *const kinds[][2] = {
+        {"relu", "activation"},     {"finish", "activation"}, {"expand", "activation"},
+        {"bias", "activation"},     {"pool", "pooling"},      {"unpool", "pooling"},
+        {"upsample", "upsampling"}, {"gather", "copies"},     {"optimizer", "optimizer"},
+        {"loss", "loss"},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strncmp(kernel, kinds[i][0], strlen(kinds[i][0])) == 0) {
+            return kinds[i][1];
         }
     }
-    for (int slot = 0; slot < LT_SLOT_OPS; slot++) {
-        latent_op_time time = {.name = names[slot], .pass = "", .kernel = ""};
-        time.seconds = slots[slot] / steps;
-        each(user, &time);
+    return NULL;
+}
+
+/* What a slot is called. Returns 0 for slots that no op uses. */
+static int describe(const lt_trainer *t, int slot, double images, latent_op_time *out) {
+    static const char *const names[LT_SLOT_OPS] = {"gather", "loss", "optimizer", "prepare", "other"};
+    static const char *const kinds[LT_SLOT_OPS] = {"copies", "loss", "optimizer", "optimizer", "other"};
+    *out = (latent_op_time){.pass = "", .kernel = ""};
+    if (slot < LT_SLOT_OPS) {
+        out->name = names[slot];
+        out->kind = kinds[slot];
+        return 1;
+    }
+    int i = (slot - LT_SLOT_OPS) / 2;
+    lt_pass pass = (slot - LT_SLOT_OPS) % 2 ? LT_BACKWARD : LT_FORWARD;
+    const lt_op *op = &t->net->ops[i];
+    out->name = op->name;
+    out->pass = pass == LT_FORWARD ? "forward" : "backward";
+    out->kind = pass == LT_FORWARD ? "convolution forward" : "convolution backward";
+    out->kernel = t->plan->nodes[i].variant[pass];
+    out->flops = op->kind == LT_OP_CONV ? pass_flops(op, pass, op->input > 0) * images : 0;
+    return op->kind == LT_OP_CONV;
+}
+
+/* The kernels of a slot, where the backend timed them one by one. Returns how many rows it told. */
+static int tell_kernels(const lt_trainer *t, int slot, int steps, const latent_op_time *row,
+                        latent_op_time_fn each, void *user) {
+    int told = 0, of = 0;
+    double seconds = 0;
+    for (int i = 0; t->type->kernel_time; i++) {
+        const char *name = t->type->kernel_time(t->backend, i, &of, &seconds);
+        if (!name) {
+            break;
+        }
+        if (of == slot) {
+            latent_op_time time = *row;
+            const char *kind = kind_of_kernel(name);
+            time.kernel = name;
+            time.kind = kind ? kind : row->kind;
+            time.flops = 0; /* of the op, not of one of its kernels */
+            time.seconds = seconds / steps;
+            each(user, &time);
+            told++;
+        }
+    }
+    return told;
+}
+
+void lt_trainer_tell_times(const lt_trainer *t, const double *slots, int steps, double images,
+                           latent_op_time_fn each, void *user) {
+    for (int slot = 0; slot < LT_SLOT_OPS + 2 * t->net->op_count; slot++) {
+        latent_op_time time;
+        if (describe(t, slot, images / steps, &time) &&
+            tell_kernels(t, slot, steps, &time, each, user) == 0) {
+            time.seconds = slots[slot] / steps;
+            each(user, &time);
+        }
     }
 }

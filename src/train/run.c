@@ -16,9 +16,13 @@
 #include "train/checkpoint.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 enum { CONFIG_MAX = 16 << 20 };
@@ -38,7 +42,29 @@ done:
     return status;
 }
 
+/* The lock is the system's own on the open folder: it needs no file and ends with the process, whatever ends
+ * that. A file system without such locks goes without. */
+latent_status lt_run_lock(latent_context *ctx, lt_run *run) {
+    int folder = open(run->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) {
+        return LATENT_OK; /* whatever is wrong with it is told by what needs it first */
+    }
+    if (flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(folder);
+        return lt_fail(
+            ctx, LATENT_ERROR_IO,
+            "%s: another process is training in this folder; wait for it, or choose another folder "
+            "with --run",
+            run->folder);
+    }
+    run->lock = folder;
+    return LATENT_OK;
+}
+
 void lt_run_close(lt_run *run) {
+    if (run->lock > 0) {
+        close(run->lock);
+    }
     free(run->folder);
     free(run->config);
     free(run->metrics);
@@ -123,6 +149,13 @@ latent_status lt_run_config_write(latent_context *ctx, const lt_run_config *conf
         put_string(&w, "data", config->data);
     }
     put_string(&w, "engine", config->engine);
+    lt_json_key(&w, "asked");
+    lt_json_begin_object(&w);
+    put_string(&w, "backend", config->asked.backend);
+    put_string(&w, "precision", config->asked.precision);
+    put_string(&w, "isa", config->asked.isa);
+    put_string(&w, "kernels", config->asked.kernels);
+    lt_json_end_object(&w);
     lt_json_end_object(&w);
     latent_status status = lt_json_finish(ctx, &w);
     if (status != LATENT_OK) {
@@ -152,6 +185,22 @@ static latent_status get_count(latent_context *ctx, const lt_json_node *object, 
     }
     *out = (int)value;
     return LATENT_OK;
+}
+
+static void get_asked(const lt_json_node *object, latent_engine_record *out) {
+    const struct {
+        const char *key;
+        char *to;
+    } parts[] = {{"backend", out->backend},
+                 {"precision", out->precision},
+                 {"isa", out->isa},
+                 {"kernels", out->kernels}};
+    for (int i = 0; i < 4; i++) {
+        const lt_json_node *node = lt_json_get(object, parts[i].key);
+        if (node && node->kind == LT_JSON_STRING) { /* a name too long is none and is refused when used */
+            snprintf(parts[i].to, sizeof out->backend, "%s", node->string);
+        }
+    }
 }
 
 static latent_status get_recipe(latent_context *ctx, const lt_json_node *object, const char *origin,
@@ -195,6 +244,7 @@ latent_status lt_run_config_read(latent_context *ctx, const char *text, size_t l
         status = lt_fail(ctx, LATENT_ERROR_FORMAT, "%s: \"seed\" must be a whole number below 2^64", origin);
         goto done;
     }
+    get_asked(lt_json_get(root, "asked"), &out->asked);
     if (lt_json_get(root, "data")) {
         LT_TRY(get_string(ctx, root, "data", origin, &out->data));
     }
@@ -250,6 +300,21 @@ latent_status latent_run_read(latent_context *ctx, const char *run, latent_net *
     *data_folder = config.data;
     config.data = NULL;
     *net = made;
+done:
+    lt_run_config_free(&config);
+    lt_run_close(&files);
+    return status;
+}
+
+latent_status latent_run_read_engine(latent_context *ctx, const char *run, latent_engine_record *out) {
+    latent_status status = LATENT_OK;
+    lt_run files;
+    lt_run_config config;
+    memset(&config, 0, sizeof config);
+    memset(out, 0, sizeof *out);
+    LT_TRY(lt_run_open(ctx, run, &files));
+    LT_TRY(read_config(ctx, &files, &config));
+    *out = config.asked;
 done:
     lt_run_config_free(&config);
     lt_run_close(&files);

@@ -6,10 +6,13 @@
 
 typedef struct lt_run {
     char *folder, *config, *metrics, *checkpoint, *model; /* paths */
+    int lock;                                             /* of the folder; 0: none */
 } lt_run;
 
 latent_status lt_run_open(latent_context *ctx, const char *folder, lt_run *out);
 void lt_run_close(lt_run *run);
+/* Keeps other processes from training in the same folder until lt_run_close. */
+latent_status lt_run_lock(latent_context *ctx, lt_run *run);
 /* Removes what a killed process left half written. */
 void lt_run_sweep(const lt_run *run);
 
@@ -22,6 +25,7 @@ typedef struct lt_run_config {
     int images; /* that makes this many */
     char *data; /* folder, or NULL */
     char *engine;
+    latent_engine_record asked;
 } lt_run_config;
 
 void lt_run_config_free(lt_run_config *config);

@@ -128,9 +128,9 @@ static latent_status write_config(lt_trainer *t, const latent_dataset *data) {
                             .subset = t->options->subset,
                             .images = t->images,
                             .data = path,
-                            .engine = t->backend->engine};
+                            .engine = t->backend->engine,
+                            .asked = t->model->asked};
     LT_TRY(lt_run_config_write(t->ctx, &config, &t->config));
-    LT_TRY(lt_folder_create(t->ctx, t->run.folder));
     lt_run_sweep(&t->run);
     LT_TRY(lt_file_write(t->ctx, t->run.config, t->config, strlen(t->config)));
 done:
@@ -313,6 +313,10 @@ latent_status lt_trainer_open(latent_context *ctx, latent_model *model, const la
     t->keeps = options->run != NULL;
     if (t->keeps) {
         LT_TRY(lt_run_open(ctx, options->run, &t->run));
+        if (!options->resume) {
+            LT_TRY(lt_folder_create(ctx, t->run.folder));
+        }
+        LT_TRY(lt_run_lock(ctx, &t->run));
     }
     LT_TRY(options->resume ? resume(t, data) : start(t, data));
     if (t->keeps && !t->saved) {

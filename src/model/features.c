@@ -1,0 +1,310 @@
+/* features.c: the encoder over a whole data set, into files.
+ *
+ * Images go through in chunks: the encoder (twice where the mirrored image is added), from NHWC to rows of
+ * CHW, then the mean, the deviation and the length, then the file. Standardizing needs the mean of all
+ * training rows before the first can be written, so they wait in memory if they fit in what is allowed, and
+ * are computed a second time if not; both ways give the same bits. Both feature files are complete under
+ * their temporary names before either takes its place.
+ */
+#include "model/features.h"
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "io/npy.h"
+#include "model/model.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+enum { CHUNK = 10 * LT_INFER_BATCH };
+
+typedef struct extraction {
+    latent_context *ctx;
+    latent_model *model;
+    const latent_features_options *options;
+    const latent_dataset *data;
+    latent_dataset_info set;
+    size_t pixels, channels, width; /* of the latent */
+    int count[2];
+    uint8_t *mirrored;       /* a chunk of images */
+    float *front, *back;     /* a chunk of the encoder's output */
+    float *rows;             /* a chunk, ready to be finished */
+    float *kept;             /* all training rows, or NULL */
+    float *mean, *deviation; /* NULL: not standardized */
+    lt_npy_writer *npy[2];
+    lt_writer *raw[2];
+    int done, total; /* images, for the progress; both passes count */
+    latent_features_info *info;
+} extraction;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void latent_features_defaults(latent_features_options *out) {
+    *out = (latent_features_options){.flip = 1, .standardize = 1, .l2 = 1};
+}
+
+static void report(extraction *e, int split, int images) {
+    e->done += images;
+    if (e->options->progress) {
+        e->options->progress(e->options->user, (latent_split)split, e->done, e->total);
+    }
+}
+
+/* Rows [first, first + n) of a split as the encoder gives them, mirror image included. */
+static latent_status encode_chunk(extraction *e, int split, int first, int n, float *rows) {
+    latent_status status = LATENT_OK;
+    size_t image = (size_t)e->set.height * (size_t)e->set.width * (size_t)e->set.channels;
+    const uint8_t *images = latent_dataset_images(e->data, (latent_split)split) + (size_t)first * image;
+    double began = now();
+    LT_TRY(lt_model_encode_nhwc(e->ctx, e->model, images, n, e->front));
+    if (e->options->flip) {
+        lt_mirror_images(images, n, e->set.height, e->set.width, e->set.channels, e->mirrored);
+        LT_TRY(lt_model_encode_nhwc(e->ctx, e->model, e->mirrored, n, e->back));
+    }
+    lt_rows_gather(e->front, e->options->flip ? e->back : NULL, (size_t)n, e->pixels, e->channels, rows);
+    e->info->compute_seconds += now() - began;
+    report(e, split, n);
+done:
+    return status;
+}
+
+static int chunk_size(const extraction *e, int split, int first) {
+    return e->count[split] - first < CHUNK ? e->count[split] - first : CHUNK;
+}
+
+/* The first pass: mean and deviation of the training rows, which stay in `kept` if there is one. */
+static latent_status measure(extraction *e) {
+    latent_status status = LATENT_OK;
+    lt_columns columns = {0};
+    LT_TRY(lt_columns_create(e->ctx, e->width, &columns));
+    LT_TRY(lt_alloc(e->ctx, e->width * sizeof *e->mean, "column means", (void **)&e->mean));
+    LT_TRY(lt_alloc(e->ctx, e->width * sizeof *e->mean, "column deviations", (void **)&e->deviation));
+    for (int first = 0; first < e->count[LATENT_TRAIN]; first += CHUNK) {
+        int n = chunk_size(e, LATENT_TRAIN, first);
+        float *rows = e->kept ? e->kept + (size_t)first * e->width : e->rows;
+        LT_TRY(encode_chunk(e, LATENT_TRAIN, first, n, rows));
+        double began = now();
+        lt_columns_add(&columns, rows, (size_t)n);
+        e->info->compute_seconds += now() - began;
+    }
+    lt_columns_finish(&columns, e->mean, e->deviation);
+done:
+    lt_columns_free(&columns);
+    return status;
+}
+
+static latent_status put_rows(extraction *e, int split, const float *rows, size_t n) {
+    return e->npy[split] ? lt_npy_put(e->ctx, e->npy[split], rows, n * e->width)
+                         : lt_writer_put(e->ctx, e->raw[split], rows, n * e->width * sizeof *rows);
+}
+
+static latent_status write_split(extraction *e, int split) {
+    latent_status status = LATENT_OK;
+    const float *kept = split == LATENT_TRAIN ? e->kept : NULL;
+    for (int first = 0; first < e->count[split]; first += CHUNK) {
+        int n = chunk_size(e, split, first);
+        float *rows = kept ? e->kept + (size_t)first * e->width : e->rows;
+        if (!kept) {
+            LT_TRY(encode_chunk(e, split, first, n, rows));
+        }
+        double began = now();
+        size_t bad = lt_rows_finish(rows, (size_t)n, e->width, e->mean, e->deviation, e->options->l2);
+        e->info->compute_seconds += now() - began;
+        if (bad < (size_t)n) {
+            status = lt_fail(e->ctx, LATENT_ERROR_NUMERIC,
+                             "%s image %zu has features that are not finite numbers; the weights of the "
+                             "model are of no use",
+                             split == LATENT_TRAIN ? "training" : "test", (size_t)first + bad);
+            goto done;
+        }
+        began = now();
+        LT_TRY(put_rows(e, split, rows, (size_t)n));
+        e->info->write_seconds += now() - began;
+        if (e->ctx->interrupted) {
+            status = lt_fail(e->ctx, LATENT_INTERRUPTED, "interrupted; no features were written");
+            goto done;
+        }
+    }
+done:
+    return status;
+}
+
+static latent_status open_files(extraction *e, const lt_feature_paths *paths) {
+    latent_status status = LATENT_OK;
+    for (int split = 0; split < 2; split++) {
+        if (e->options->format == LATENT_RAW) {
+            LT_TRY(lt_writer_open(e->ctx, paths->x[split], &e->raw[split]));
+        } else {
+            LT_TRY(
+                lt_npy_create(e->ctx, paths->x[split], (uint64_t)e->count[split], e->width, &e->npy[split]));
+        }
+    }
+done:
+    return status;
+}
+
+/* From here on the folder changes. */
+static latent_status place_files(extraction *e, const char *folder, const lt_feature_paths *paths) {
+    latent_status status = LATENT_OK;
+    double began = now();
+    LT_TRY(lt_feature_files_begin(e->ctx, folder));
+    for (int split = 0; split < 2; split++) {
+        lt_npy_writer *npy = e->npy[split];
+        lt_writer *raw = e->raw[split];
+        const uint8_t *labels = latent_dataset_labels(e->data, (latent_split)split);
+        e->npy[split] = NULL; /* a commit frees it, whatever comes of it */
+        e->raw[split] = NULL;
+        LT_TRY(npy ? lt_npy_commit(e->ctx, npy) : lt_writer_commit(e->ctx, raw));
+        LT_TRY(e->options->format == LATENT_RAW
+                   ? lt_file_write(e->ctx, paths->labels[split], labels, (size_t)e->count[split])
+                   : lt_npy_write_bytes(e->ctx, paths->labels[split], labels, (uint64_t)e->count[split]));
+    }
+    LT_TRY(lt_scaling_write(e->ctx, paths->scaling, e->width, e->mean, e->deviation, e->options));
+    e->info->write_seconds += now() - began;
+    LT_TRY(lt_feature_files_end(e->ctx, folder, e->info));
+done:
+    return status;
+}
+
+/* Refuses at once what the disk cannot hold: both sets of files exist together for a moment. */
+static latent_status check_space(const extraction *e, const char *folder) {
+    struct statvfs disk;
+    uint64_t rows = (uint64_t)e->count[0] + (uint64_t)e->count[1];
+    uint64_t wanted = rows * e->width * sizeof(float);
+    if (statvfs(folder, &disk) != 0 || disk.f_frsize == 0) {
+        return LATENT_OK; /* then the write will tell */
+    }
+    uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (left < wanted) {
+        return lt_fail(e->ctx, LATENT_ERROR_IO,
+                       "%s: the features need %" PRIu64 " MB and the disk has %" PRIu64
+                       " MB left; make room, choose another folder or take fewer images",
+                       folder, wanted / 1000000 + 1, left / 1000000);
+    }
+    return LATENT_OK;
+}
+
+static latent_status check_request(extraction *e, const latent_features_options *options) {
+    latent_context *ctx = e->ctx;
+    if (e->model->net->latent < 0) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
+                       "the net '%s' has no latent line, so it has no features; add one after the op whose "
+                       "output they are",
+                       e->model->net->name);
+    }
+    if (options->subset < 0 || options->subset > e->set.count[LATENT_TRAIN]) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "a subset of %d images: %s has %d training images",
+                       options->subset, e->set.path, e->set.count[LATENT_TRAIN]);
+    }
+    if (e->set.count[LATENT_TRAIN] < 1) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "%s: no training images to encode", e->set.path);
+    }
+    return lt_model_check_data(ctx, e->model->net, e->data);
+}
+
+static latent_status prepare(extraction *e) {
+    latent_status status = LATENT_OK;
+    lt_shape shape = e->model->net->ops[e->model->net->latent].out;
+    size_t image = (size_t)e->set.height * (size_t)e->set.width * (size_t)e->set.channels;
+    e->pixels = (size_t)shape.h * (size_t)shape.w;
+    e->channels = (size_t)shape.c;
+    e->width = e->pixels * e->channels;
+    e->count[0] = e->options->subset ? e->options->subset : e->set.count[LATENT_TRAIN];
+    e->count[1] = e->set.count[LATENT_TEST];
+    size_t chunk = CHUNK * e->width * sizeof(float);
+    LT_TRY(lt_alloc(e->ctx, chunk, "a chunk of features", (void **)&e->front));
+    LT_TRY(lt_alloc(e->ctx, chunk, "a chunk of features", (void **)&e->rows));
+    if (e->options->flip) {
+        LT_TRY(lt_alloc(e->ctx, chunk, "a chunk of features", (void **)&e->back));
+        LT_TRY(lt_alloc(e->ctx, CHUNK * image, "mirrored images", (void **)&e->mirrored));
+    }
+    uint64_t all = (uint64_t)e->count[0] * e->width * sizeof(float);
+    uint64_t allowed = e->options->memory ? e->options->memory : (uint64_t)4 << 30;
+    if (e->options->standardize && all <= allowed) {
+        e->kept = malloc(all); /* without it the encoder runs twice */
+    }
+    e->total = e->count[0] + e->count[1];
+    e->total += e->options->standardize && !e->kept ? e->count[0] : 0;
+    *e->info = (latent_features_info){.count = {e->count[0], e->count[1]},
+                                      .width = (int)e->width,
+                                      .flip = e->options->flip,
+                                      .standardize = e->options->standardize,
+                                      .l2 = e->options->l2,
+                                      .format = e->options->format};
+    if (strlen(e->set.path) >= sizeof e->info->data) {
+        status = lt_fail(e->ctx, LATENT_ERROR_ARGUMENT, "%s: the path is longer than %zu bytes", e->set.path,
+                         sizeof e->info->data - 1);
+        goto done;
+    }
+    strcpy(e->info->data, e->set.path);
+    LT_TRY(latent_model_digest(e->ctx, e->model, e->info->weights));
+done:
+    return status;
+}
+
+static void release(extraction *e) {
+    for (int split = 0; split < 2; split++) {
+        lt_npy_abort(e->npy[split]);
+        lt_writer_abort(e->raw[split]);
+    }
+    free(e->mirrored);
+    free(e->front);
+    free(e->back);
+    free(e->rows);
+    free(e->kept);
+    free(e->mean);
+    free(e->deviation);
+}
+
+latent_status latent_features_extract(latent_context *ctx, latent_model *model, const latent_dataset *data,
+                                      const latent_features_options *options, const char *folder,
+                                      latent_features_info *out) {
+    latent_status status = LATENT_OK;
+    lt_feature_paths paths = {0};
+    extraction e = {.ctx = ctx, .model = model, .options = options, .data = data, .info = out};
+    memset(out, 0, sizeof *out);
+    latent_dataset_get_info(data, &e.set);
+    LT_TRY(check_request(&e, options));
+    LT_TRY(prepare(&e));
+    LT_TRY(lt_feature_paths_make(ctx, folder, options->format, &paths));
+    LT_TRY(lt_folder_create(ctx, folder));
+    LT_TRY(check_space(&e, folder));
+    LT_TRY(open_files(&e, &paths));
+    if (options->standardize) {
+        LT_TRY(measure(&e));
+    }
+    LT_TRY(write_split(&e, LATENT_TRAIN));
+    LT_TRY(write_split(&e, LATENT_TEST));
+    LT_TRY(place_files(&e, folder, &paths));
+done:
+    release(&e);
+    lt_feature_paths_free(&paths);
+    return status;
+}
+
+latent_status latent_model_digest(latent_context *ctx, latent_model *model, char out[33]) {
+    latent_status status = LATENT_OK;
+    float *values = NULL;
+    lt_md5 md5;
+    lt_md5_init(&md5);
+    for (int i = 0; i < latent_model_tensor_count(model); i++) {
+        latent_tensor_info info;
+        latent_model_get_tensor(model, i, &info);
+        free(values);
+        values = NULL;
+        LT_TRY(lt_alloc(ctx, info.count * sizeof *values, "a tensor", (void **)&values));
+        LT_TRY(latent_model_read_tensor(ctx, model, i, values));
+        lt_md5_update(&md5, values, info.count * sizeof *values);
+    }
+    lt_md5_final(&md5, out);
+done:
+    free(values);
+    return status;
+}
