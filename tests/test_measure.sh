@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Measuring and proving: bench, profile, selftest; and two that train in one folder, and the engine of a resumed
+# run.
+. "$(dirname "$0")/cli_cases.sh"
+tiny_net tiny.net
+json() { # json FILE EXPRESSION: what Python makes of it; without Python the check is left to grep
+    python3 -c "import json, sys; d = [json.loads(l) for l in open(sys.argv[1])]; assert $2, d" "$1"
+}
+
+expect "bench train prints a table" 0 "images/s" bench train tiny.net --backend ref --batch 8 --seconds 0.2
+holds "with each op and its share" grep -qE '^enc +forward +[^ ]+ +[0-9.]+ +[0-9.]+%' <<<"$output"
+holds "and the kinds of work" grep -qE '^convolution backward +[0-9.]+ ms +[0-9.]+%' <<<"$output"
+expect "bench train again" 0 "" bench train tiny.net --backend ref --batch 8 --seconds 0.2 --json
+holds "the file has a line for each" [ "$(wc -l <bench.jsonl)" = 2 ]
+if command -v python3 >/dev/null; then
+    holds "of JSON" json bench.jsonl 'len(d) == 2 and d[1]["batch"] == 8 and d[1]["images_per_second"] > 0 and len(d[1]["ops"]) >= 4'
+fi
+expect "a file that cannot be written is told" 1 "cannot append" bench train tiny.net --backend ref --seconds 0.1 --out no/such/file
+
+expect "the ladder climbs" 0 "over ref" bench ladder tiny.net --seconds 0.1 --batch 8 --quiet
+holds "from the reference" grep -qE '^ref .* 1.0x' <<<"$output"
+holds "says what is extrapolated" grep -qF 'images, extrapolated' <<<"$output"
+holds "and writes it for the report" grep -qF '"speedup_over_previous"' ladder.json
+
+expect "profile names the kernels" 0 "reference" profile tiny.net --backend ref --batch 8
+expect "selftest of the reference itself" 0 "the same computation" selftest tiny.net --backend ref --images 64
+holds "writes no file unless asked" [ ! -e weights.safetensors ]
+expect "selftest through a weight file" 0 '"good": true' selftest tiny.net --backend ref --images 0 --weights weights.safetensors --json
+holds "which is a model file" "$program" compare weights.safetensors weights.safetensors
+
+holds "a small data set is made" "$program" data synth data --train 60 --test 10 --quiet
+expect "train --profile" 0 "convolution forward" train tiny.net --backend ref --data data --run run --epochs 2 --profile
+holds "writes it for the report" grep -qF '"kind": "convolution backward"' run/profile.json
+expect "the same bits as without" 0 "" train tiny.net --backend ref --data data --run plain --epochs 2
+holds "compared" "$program" compare run plain
+
+holds "the run remembers its engine" grep -qF '"backend":"ref"' run/config.json
+expect "a resumed run takes it" 0 "engine  ref" train --resume --run run --epochs 3
+
+"$program" train tiny.net --backend ref --data data --run busy --epochs 1000000 --quiet &
+other=$!
+for _ in $(seq 100); do
+    [ -e busy/checkpoint.safetensors ] && break
+    sleep 0.1
+done
+expect "two cannot train in one folder" 1 "another process is training" train tiny.net --backend ref --data data --run busy --overwrite --epochs 1
+expect "nor resume there" 1 "another process is training" train --resume --run busy
+kill -INT $other
+wait $other
+holds "the first is not disturbed" [ $? = 130 ]
+expect "and afterwards the folder is free" 0 "" train tiny.net --backend ref --data data --run busy --overwrite --epochs 1
+finish
