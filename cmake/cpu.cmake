@@ -1,7 +1,7 @@
 # The cpu backend: x86-64 only, and one file per instruction set. A file is compiled for the set that its
 # name ends in and called only after the processor was asked, so that one binary runs everywhere.
 file(GLOB cpu_sources CONFIGURE_DEPENDS src/backend/cpu/*.c)
-if(EXISTS ${CMAKE_SOURCE_DIR}/src/backend/cpu/cpu.c AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
+if(LATENT_CPU AND EXISTS ${CMAKE_SOURCE_DIR}/src/backend/cpu/cpu.c AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
     set(LATENT_HAVE_CPU ON)
     list(APPEND sources ${cpu_sources})
     target_compile_definitions(latent_needs INTERFACE LATENT_HAVE_CPU)
