@@ -13,6 +13,8 @@ typedef struct lt_writer lt_writer;
 
 latent_status lt_writer_open(latent_context *ctx, const char *path, lt_writer **out);
 latent_status lt_writer_put(latent_context *ctx, lt_writer *writer, const void *data, size_t bytes);
+/* Everything so far is on the disk, still under the temporary name: what can fail for want of room has. */
+latent_status lt_writer_sync(latent_context *ctx, lt_writer *writer);
 /* Flushes, syncs and renames; frees the writer either way. A failure leaves the old file as it was. */
 latent_status lt_writer_commit(latent_context *ctx, lt_writer *writer);
 void lt_writer_abort(lt_writer *writer); /* removes the temporary file; takes NULL */

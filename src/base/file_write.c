@@ -161,6 +161,13 @@ latent_status lt_writer_put(latent_context *ctx, lt_writer *writer, const void *
     return writer->failed ? cannot_write(ctx, writer->path, writer->failed) : LATENT_OK;
 }
 
+latent_status lt_writer_sync(latent_context *ctx, lt_writer *writer) {
+    if (!writer_flush(writer)) {
+        writer->failed = sync_to_disk(writer->fd);
+    }
+    return writer->failed ? cannot_write(ctx, writer->path, writer->failed) : LATENT_OK;
+}
+
 latent_status lt_writer_commit(latent_context *ctx, lt_writer *writer) {
     latent_status status = LATENT_OK;
     int error = writer_flush(writer);

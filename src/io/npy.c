@@ -236,6 +236,10 @@ latent_status lt_npy_put(latent_context *ctx, lt_npy_writer *writer, const float
     return lt_writer_put(ctx, writer->file, values, count * sizeof *values);
 }
 
+latent_status lt_npy_sync(latent_context *ctx, lt_npy_writer *writer) {
+    return lt_writer_sync(ctx, writer->file);
+}
+
 latent_status lt_npy_commit(latent_context *ctx, lt_npy_writer *writer) {
     latent_status status = LATENT_OK;
     if (writer->left > 0) {

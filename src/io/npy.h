@@ -49,6 +49,8 @@ typedef struct lt_npy_writer lt_npy_writer;
 latent_status lt_npy_create(latent_context *ctx, const char *path, uint64_t rows, uint64_t columns,
                             lt_npy_writer **out);
 latent_status lt_npy_put(latent_context *ctx, lt_npy_writer *writer, const float *values, uint64_t count);
+/* As lt_writer_sync. */
+latent_status lt_npy_sync(latent_context *ctx, lt_npy_writer *writer);
 /* Fails when fewer values came than the shape has. Frees the writer either way. */
 latent_status lt_npy_commit(latent_context *ctx, lt_npy_writer *writer);
 void lt_npy_abort(lt_npy_writer *writer); /* takes NULL; the old file stays */

@@ -53,7 +53,7 @@ static void add_columns(void *user, size_t first, size_t last) {
 
 void lt_columns_add(lt_columns *columns, const float *x, size_t rows) {
     columns_job job = {columns, x, rows};
-    lt_parallel(columns->width, add_columns, &job);
+    lt_parallel_ranges(columns->width, add_columns, &job);
     columns->rows += rows;
 }
 
@@ -96,7 +96,7 @@ static void gather_rows(void *user, size_t first, size_t last) {
 
 void lt_rows_gather(const float *a, const float *b, size_t count, size_t pixels, size_t channels, float *x) {
     gather_job job = {a, b, x, pixels, channels};
-    lt_parallel(count, gather_rows, &job);
+    lt_parallel_ranges(count, gather_rows, &job);
 }
 
 typedef struct finish_job {
@@ -136,7 +136,7 @@ size_t lt_rows_finish(float *x, size_t rows, size_t width, const float *mean, co
     for (size_t first = 0; first < rows; first += PIECE) {
         size_t count = rows - first < PIECE ? rows - first : PIECE;
         finish_job job = {x + first * width, width, count, mean, deviation, l2, bad};
-        lt_parallel(count, finish_rows, &job);
+        lt_parallel_ranges(count, finish_rows, &job);
         const unsigned char *found = memchr(bad, 1, count);
         if (found) {
             return first + (size_t)(found - bad);

@@ -150,7 +150,18 @@ done:
     return status;
 }
 
-/* From here on the folder changes. */
+/* Both files are on the disk before the folder changes: a full disk leaves the old features as they were. */
+static latent_status sync_files(extraction *e) {
+    latent_status status = LATENT_OK;
+    double began = now();
+    for (int split = 0; split < 2; split++) {
+        LT_TRY(e->npy[split] ? lt_npy_sync(e->ctx, e->npy[split]) : lt_writer_sync(e->ctx, e->raw[split]));
+    }
+    e->info->write_seconds += now() - began;
+done:
+    return status;
+}
+
 static latent_status place_files(extraction *e, const char *folder, const lt_feature_paths *paths) {
     latent_status status = LATENT_OK;
     double began = now();
@@ -282,6 +293,7 @@ latent_status latent_features_extract(latent_context *ctx, latent_model *model, 
     }
     LT_TRY(write_split(&e, LATENT_TRAIN));
     LT_TRY(write_split(&e, LATENT_TEST));
+    LT_TRY(sync_files(&e));
     LT_TRY(place_files(&e, folder, &paths));
 done:
     release(&e);
