@@ -43,7 +43,9 @@ static inline size_t tar_header(tar_maker *t, const char *name, char type, unsig
     memcpy(header + 100, "0000644", 7);
     memcpy(header + 108, "0000000", 7);
     memcpy(header + 116, "0000000", 7);
-    snprintf((char *)header + 124, 12, "%011llo", claimed);
+    char size[24];
+    snprintf(size, sizeof size, "%011llo", claimed);
+    memcpy(header + 124, size, 11);
     memcpy(header + 136, "00000000000", 11);
     header[156] = (unsigned char)type;
     memcpy(header + 257, "ustar\00000", 8);
