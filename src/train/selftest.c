@@ -21,7 +21,7 @@
 enum { STEPS = 5, BATCH = 3, EPOCH_IMAGES = 10000, EPOCH_BATCH = 32, EVERY = 10 };
 
 static const double LOSS_TOLERANCE = 1e-3; /* relative, over an epoch of Adam, which amplifies */
-static const double WEIGHT_LR = 0.05;
+static const double WEIGHT_LR = 1e-3; /* large enough to move every weight, small enough to stay calm */
 
 typedef struct side { /* one of the two engines */
     latent_model *model;

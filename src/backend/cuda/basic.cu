@@ -98,6 +98,10 @@ __global__ static void basic_weight_gradient(lt_conv v, int n, const float *__re
     }
     int c = (int)(i % v.C), s = (int)(i / v.C % v.S), r = (int)(i / v.C / v.S % v.R);
     int k = (int)(i / v.C / v.S / v.R);
+    /* The ox whose column x = ox*stride + s - pad_left lies inside u. */
+    int shift = s - v.pad_left, low = shift < 0 ? (v.stride - 1 - shift) / v.stride : 0;
+    int inside = v.UW - shift > 0 ? (v.UW - 1 - shift) / v.stride + 1 : 0,
+        high = inside < v.OW ? inside : v.OW;
     int rows = n * v.OH, share = (rows + LT_BASIC_SPLITS - 1) / LT_BASIC_SPLITS;
     int first = (int)blockIdx.y * share, last = first + share < rows ? first + share : rows;
     float sum = 0;
@@ -107,13 +111,10 @@ __global__ static void basic_weight_gradient(lt_conv v, int n, const float *__re
             continue;
         }
         const float *gradient = dz + (size_t)row * v.OW * v.K + k;
-        const float *from = u + ((size_t)image * v.UH + y) * v.UW * v.C + c;
-#pragma unroll 4
-        for (int ox = 0; ox < v.OW; ox++) {
-            int x = ox * v.stride + s - v.pad_left;
-            if (x >= 0 && x < v.UW) {
-                sum += gradient[(size_t)ox * v.K] * from[(size_t)x * v.C];
-            }
+        const float *from = u + (((ptrdiff_t)image * v.UH + y) * v.UW + shift) * v.C + c;
+#pragma unroll 8
+        for (int ox = low; ox < high; ox++) {
+            sum += gradient[ox * v.K] * from[ox * v.stride * v.C];
         }
     }
     partials[blockIdx.y * count + i] = sum;
