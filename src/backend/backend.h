@@ -203,8 +203,9 @@ struct lt_backend_type {
     void (*mark)(lt_backend *backend, int slot);
     latent_status (*profile_read)(latent_context *ctx, lt_backend *backend, double *seconds, int slots);
 
-    /* Row `index` of the kernels timed one by one since profile_start: the name, its slot and seconds; NULL
-     * past the last row. Valid after profile_read. NULL: the backend times whole slots only. */
+    /* Row `index` of the kernels timed one by one since profile_start: the name ("": what the op's variant
+     * says), its slot and seconds; NULL past the last row. Valid after profile_read. NULL: the backend times
+     * whole slots only. */
     const char *(*kernel_time)(lt_backend *backend, int index, int *slot, double *seconds);
     latent_status (*ceiling)(latent_context *ctx, lt_backend *backend, lt_ceiling *out); /* NULL: unknown */
 

@@ -35,7 +35,7 @@ static const char *kind_of_kernel(const char *kernel) {
         {"relu", "activation"},     {"finish", "activation"}, {"expand", "activation"},
         {"bias", "activation"},     {"pool", "pooling"},      {"unpool", "pooling"},
         {"upsample", "upsampling"}, {"gather", "copies"},     {"optimizer", "optimizer"},
-        {"loss", "loss"},
+        {"loss", "loss"},           {"step_next", "other"},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strncmp(kernel, kinds[i][0], strlen(kinds[i][0])) == 0) {
@@ -79,7 +79,7 @@ static int tell_kernels(const lt_trainer *t, int slot, int steps, const latent_o
         if (of == slot) {
             latent_op_time time = *row;
             const char *kind = kind_of_kernel(name);
-            time.kernel = name;
+            time.kernel = *name ? name : row->kernel;
             time.kind = kind ? kind : row->kind;
             time.flops = 0; /* of the op, not of one of its kernels */
             time.seconds = seconds / steps;

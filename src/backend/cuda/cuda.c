@@ -203,6 +203,7 @@ const lt_backend_type lt_backend_cuda = {
     .profile_start = lt_cuda_profile_start,
     .mark = lt_cuda_mark,
     .profile_read = lt_cuda_profile_read,
+    .kernel_time = lt_cuda_kernel_time_at,
     .ceiling = lt_cuda_ceiling,
     .graph_begin = lt_cuda_graph_begin,
     .graph_end = lt_cuda_graph_end,

@@ -14,14 +14,27 @@
 typedef struct lt_generation lt_generation;
 typedef struct lt_libraries lt_libraries;
 
-/* profile.c: marks are events; their distances are booked when the ring is full or the profile is read. */
+/* What one kernel took within one slot. */
+typedef struct lt_cuda_kernel_time {
+    const char *kernel; /* a literal; NULL: work that was launched by a library */
+    int slot;
+    double seconds;
+} lt_cuda_kernel_time;
+
+enum { LT_CUDA_KERNELS_MAX = 512 };
+
+/* profile.c: every launch and every mark is an event; their distances are booked when the ring is nearly full
+ * or the profile is read. */
 typedef struct lt_cuda_profile {
     int slots; /* 0: off */
     double *seconds;
     cudaEvent_t *events; /* events[0] is where the first booked stretch begins */
-    int *slot_of;        /* of the stretch that ends at the event */
-    int marked;          /* events recorded so far */
-    cudaError_t error;   /* the first that a mark ran into; told by profile_read */
+    int *slot_of;        /* of the stretch that ends at the event; -1: the next mark tells */
+    const char **kernel_of;
+    int marked;        /* events recorded so far */
+    cudaError_t error; /* the first that a mark ran into; told by profile_read */
+    lt_cuda_kernel_time kernels[LT_CUDA_KERNELS_MAX];
+    int kernel_count;
 } lt_cuda_profile;
 
 typedef struct lt_cuda {
@@ -69,11 +82,15 @@ latent_status lt_cuda_launch_fail(latent_context *ctx, cudaError_t error, const 
     do {                                                                                                     \
         cudaError_t error_ = cudaGetLastError();                                                             \
         cuda->last_kernel = (kernel);                                                                        \
+        lt_cuda_mark_kernel(cuda, kernel);                                                                   \
         if (error_ != cudaSuccess) {                                                                         \
             status = lt_cuda_launch_fail(ctx, error_, kernel, __FILE__, __LINE__);                           \
             goto done;                                                                                       \
         }                                                                                                    \
     } while (0)
+
+/* profile.c: books the time since the last event to a kernel, while profiling. */
+void lt_cuda_mark_kernel(lt_cuda *cuda, const char *kernel);
 
 /* Bytes, rounded up so that the next tensor starts aligned. */
 static inline size_t lt_cuda_round(size_t bytes) {
@@ -127,6 +144,7 @@ latent_status lt_cuda_ceiling(latent_context *ctx, lt_backend *backend, lt_ceili
 latent_status lt_cuda_profile_start(latent_context *ctx, lt_backend *backend, int slots);
 void lt_cuda_mark(lt_backend *backend, int slot);
 latent_status lt_cuda_profile_read(latent_context *ctx, lt_backend *backend, double *seconds, int slots);
+const char *lt_cuda_kernel_time_at(lt_backend *backend, int index, int *slot, double *seconds);
 void lt_cuda_profile_close(lt_cuda *cuda);
 /* A named range for Nsight around an op's launches; nothing while profiling is off. */
 void lt_cuda_range_begin(lt_cuda *cuda, const char *pass, const char *name);

@@ -137,6 +137,7 @@ static latent_status run(latent_context *ctx, lt_cuda *cuda, lt_cudnn_plan *plan
         result = choice->planar ? convolve_planar(cuda, plan, j, choice)
                                 : convolve(cuda, plan, j, choice, j->add ? 1.0f : 0.0f);
         if (result == CUDNN_STATUS_SUCCESS) {
+            lt_cuda_mark_kernel(cuda, names[j->way]);
             return LATENT_OK;
         }
     }

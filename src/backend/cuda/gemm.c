@@ -66,6 +66,7 @@ static latent_status multiply(latent_context *ctx, lt_cuda *cuda, const product 
         cuda->libraries->cublas.handle, p->op_a, p->op_b, p->m, p->n, p->k, &one, p->a, p->lda, p->b, p->ldb,
         &p->beta, p->c, p->ldc);
     cuda->last_kernel = "cuBLAS sgemm";
+    lt_cuda_mark_kernel(cuda, cuda->last_kernel);
     return result == CUBLAS_STATUS_SUCCESS
                ? LATENT_OK
                : lt_fail(ctx, LATENT_ERROR_DEVICE, "cublasSgemm of %d x %d x %d: %s", p->m, p->n, p->k,

@@ -1,7 +1,8 @@
-/* profile.c: where time goes, by events between the ops, and named ranges for Nsight.
+/* profile.c: where time goes, by events after every launch, and named ranges for Nsight.
  *
- * A mark records an event and remembers the slot; nothing waits. When the ring is full, or when the profile
- * is read, the distances of neighbours are added to their slots. Marks inside a capture do nothing: a graph
+ * A launch records an event and the kernel's name; a mark records one too and tells the slot of everything
+ * since the mark before. Nothing waits. When the ring is nearly full, or when the profile is read, the
+ * distances of neighbours are added to their slots and kernels. Marks inside a capture do nothing: a graph
  * has no inside for the host, its whole time is booked by graph_launch.
  */
 #include "backend/cuda/cuda.h"
@@ -9,8 +10,9 @@
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { RING = 2048 };
+enum { RING = 2048, ROOM = 256 }; /* one op launches far fewer kernels than ROOM */
 
 void lt_cuda_profile_close(lt_cuda *cuda) {
     lt_cuda_profile *profile = &cuda->profile;
@@ -21,6 +23,7 @@ void lt_cuda_profile_close(lt_cuda *cuda) {
     }
     free(profile->events);
     free(profile->slot_of);
+    free(profile->kernel_of);
     free(profile->seconds);
     *profile = (lt_cuda_profile){0};
 }
@@ -32,6 +35,7 @@ static latent_status make_ring(latent_context *ctx, lt_cuda *cuda) {
         return LATENT_OK;
     }
     LT_TRY(lt_calloc(ctx, RING, sizeof *profile->slot_of, "the profile", (void **)&profile->slot_of));
+    LT_TRY(lt_calloc(ctx, RING, sizeof *profile->kernel_of, "the profile", (void **)&profile->kernel_of));
     LT_TRY(lt_calloc(ctx, RING, sizeof *profile->events, "the profile", (void **)&profile->events));
     for (int i = 0; i < RING; i++) {
         LT_CUDA(cudaEventCreate(&profile->events[i]));
@@ -41,6 +45,26 @@ done:
         lt_cuda_profile_close(cuda);
     }
     return status;
+}
+
+/* Names are literals, but the same text may stand at several addresses. */
+static int same_kernel(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void book_kernel(lt_cuda_profile *profile, const char *kernel, int slot, double seconds) {
+    int i = 0;
+    while (i < profile->kernel_count &&
+           !(profile->kernels[i].slot == slot && same_kernel(profile->kernels[i].kernel, kernel))) {
+        i++;
+    }
+    if (i == LT_CUDA_KERNELS_MAX) {
+        return; /* the slot's own sum has it all the same */
+    }
+    if (i == profile->kernel_count) {
+        profile->kernels[profile->kernel_count++] = (lt_cuda_kernel_time){kernel, slot, 0};
+    }
+    profile->kernels[i].seconds += seconds;
 }
 
 /* Books all stretches recorded so far; the last event becomes the first of the next stretch. */
@@ -53,6 +77,7 @@ static cudaError_t book(lt_cuda_profile *profile) {
         error = cudaEventElapsedTime(&milliseconds, profile->events[i - 1], profile->events[i]);
         if (slot >= 0 && slot < profile->slots) {
             profile->seconds[slot] += 1e-3 * (double)milliseconds;
+            book_kernel(profile, profile->kernel_of[i], slot, 1e-3 * (double)milliseconds);
         }
     }
     cudaEvent_t first = profile->events[0];
@@ -79,6 +104,7 @@ latent_status lt_cuda_profile_start(latent_context *ctx, lt_backend *backend, in
     free(profile->seconds);
     profile->seconds = seconds;
     profile->error = cudaSuccess;
+    profile->kernel_count = 0;
     LT_CUDA(cudaEventRecord(profile->events[0], cuda->stream));
     profile->marked = 1;
     profile->slots = slots;
@@ -86,18 +112,52 @@ done:
     return status;
 }
 
+static int is_on(const lt_cuda *cuda) {
+    const lt_cuda_profile *profile = &cuda->profile;
+    return profile->slots && !cuda->capturing && profile->error == cudaSuccess;
+}
+
+static void record(lt_cuda *cuda, const char *kernel, int slot) {
+    lt_cuda_profile *profile = &cuda->profile;
+    profile->error = cudaEventRecord(profile->events[profile->marked], cuda->stream);
+    profile->kernel_of[profile->marked] = kernel;
+    profile->slot_of[profile->marked] = slot;
+    profile->marked++;
+}
+
+void lt_cuda_mark_kernel(lt_cuda *cuda, const char *kernel) {
+    if (is_on(cuda) && cuda->profile.marked < RING) {
+        record(cuda, kernel, -1);
+    }
+}
+
 void lt_cuda_mark(lt_backend *backend, int slot) {
     lt_cuda *cuda = (lt_cuda *)backend;
     lt_cuda_profile *profile = &cuda->profile;
-    if (!profile->slots || cuda->capturing || profile->error != cudaSuccess) {
+    if (!is_on(cuda)) {
         return;
     }
-    profile->error = cudaEventRecord(profile->events[profile->marked], cuda->stream);
-    profile->slot_of[profile->marked] = slot;
-    profile->marked++;
-    if (profile->marked == RING && profile->error == cudaSuccess) {
+    int last = profile->marked - 1;
+    int pending = last > 0 && profile->slot_of[last] < 0;
+    if (!pending && profile->marked < RING) { /* nothing of ours was launched since: a library's work */
+        record(cuda, NULL, slot);
+    }
+    for (int i = last; i > 0 && profile->slot_of[i] < 0; i--) {
+        profile->slot_of[i] = slot;
+    }
+    if (profile->marked > RING - ROOM && profile->error == cudaSuccess) {
         profile->error = book(profile);
     }
+}
+
+const char *lt_cuda_kernel_time_at(lt_backend *backend, int index, int *slot, double *seconds) {
+    const lt_cuda_profile *profile = &((lt_cuda *)backend)->profile;
+    if (index >= profile->kernel_count) {
+        return NULL;
+    }
+    *slot = profile->kernels[index].slot;
+    *seconds = profile->kernels[index].seconds;
+    return profile->kernels[index].kernel ? profile->kernels[index].kernel : "";
 }
 
 latent_status lt_cuda_profile_read(latent_context *ctx, lt_backend *backend, double *seconds, int slots) {
