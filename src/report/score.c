@@ -7,7 +7,7 @@
  * A quotient with nothing below it is 0. The macro F1 is the plain mean over the classes that occur at all,
  * as truth or as answer.
  */
-#include "base/status.h"
+#include "report/load.h"
 
 #include <string.h>
 
@@ -31,20 +31,11 @@ static latent_status count_answers(latent_context *ctx, const int32_t *truth, co
     return LATENT_OK;
 }
 
-latent_status latent_score_compute(latent_context *ctx, const int32_t *truth, const int32_t *predicted,
-                                   int count, int classes, uint64_t *confusion, latent_class_score *each,
-                                   latent_score *out) {
-    latent_status status = LATENT_OK;
-    memset(out, 0, sizeof *out);
-    if (count < 1 || classes < 1) {
-        status =
-            lt_fail(ctx, LATENT_ERROR_ARGUMENT,
-                    "%d answers of %d classes cannot be scored; give at least one of each", count, classes);
-        goto done;
-    }
-    LT_TRY(count_answers(ctx, truth, predicted, count, classes, confusion));
+void lt_score_from_confusion(const uint64_t *confusion, int classes, latent_class_score *each,
+                             latent_score *out) {
     double f1_sum = 0;
     int occurring = 0;
+    memset(out, 0, sizeof *out);
     for (int k = 0; k < classes; k++) {
         uint64_t row = 0, column = 0;
         for (int j = 0; j < classes; j++) {
@@ -61,10 +52,24 @@ latent_status latent_score_compute(latent_context *ctx, const int32_t *truth, co
         f1_sum += each[k].f1;
         occurring += row + column > 0;
         out->correct += right;
+        out->count += row;
     }
-    out->count = (uint64_t)count;
     out->accuracy = quotient(out->correct, out->count);
-    out->macro_f1 = f1_sum / occurring;
-done:
+    out->macro_f1 = occurring > 0 ? f1_sum / occurring : 0;
+}
+
+latent_status latent_score_compute(latent_context *ctx, const int32_t *truth, const int32_t *predicted,
+                                   int count, int classes, uint64_t *confusion, latent_class_score *each,
+                                   latent_score *out) {
+    memset(out, 0, sizeof *out);
+    if (count < 1 || classes < 1) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
+                       "%d answers of %d classes cannot be scored; give at least one of each", count,
+                       classes);
+    }
+    latent_status status = count_answers(ctx, truth, predicted, count, classes, confusion);
+    if (status == LATENT_OK) {
+        lt_score_from_confusion(confusion, classes, each, out);
+    }
     return status;
 }

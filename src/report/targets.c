@@ -1,0 +1,114 @@
+/* targets.c: a run against what the system is meant to reach. A figure that was measured under other
+ * conditions than the target's (fewer images, another data set) is shown, but decides nothing.
+ */
+#include "report/page.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { IMAGES = 50000, EPOCHS = 20, ALL_IMAGES = 60000, TEST_IMAGES = 10000 };
+
+static void start(latent_target *target, const char *name, const char *goal) {
+    memset(target, 0, sizeof *target);
+    target->name = name;
+    target->met = -1;
+    snprintf(target->goal, sizeof target->goal, "%s", goal);
+    snprintf(target->measured, sizeof target->measured, "not measured");
+}
+
+static void training(const lt_report_run *run, latent_target *target) {
+    char seconds_text[LT_SHORT], images_text[LT_SHORT];
+    double seconds = lt_report_train_seconds(run),
+           images = lt_get_number(run->part[LT_PART_CONFIG], "images");
+    start(target, "training", "under 10 minutes (20 epochs, 50,000 images)");
+    if (!isfinite(seconds)) {
+        return;
+    }
+    snprintf(target->measured, sizeof target->measured, "%s: %d epoch%s of %s images",
+             lt_show_seconds(seconds_text, seconds), run->epoch_count, run->epoch_count == 1 ? "" : "s",
+             lt_show_count(images_text, images));
+    if (images >= IMAGES && run->epoch_count >= EPOCHS) {
+        target->met = seconds < 600;
+    }
+}
+
+static void features(const lt_report_run *run, latent_target *target) {
+    char seconds_text[LT_SHORT], images_text[LT_SHORT];
+    const lt_json_node *record = run->part[LT_PART_FEATURES], *stage = lt_report_stage(run, "features");
+    double images = lt_get_number(record, "train") + lt_get_number(record, "test");
+    double seconds = stage
+                         ? lt_get_number(stage, "seconds")
+                         : lt_get_number(record, "compute_seconds") + lt_get_number(record, "write_seconds");
+    start(target, "features", "60,000 images under 20 s");
+    if (!isfinite(seconds) || !isfinite(images)) {
+        return;
+    }
+    snprintf(target->measured, sizeof target->measured, "%s: %s images",
+             lt_show_seconds(seconds_text, seconds), lt_show_count(images_text, images));
+    if (images >= ALL_IMAGES) {
+        target->met = seconds < 20;
+    }
+}
+
+static void accuracy(const lt_report_run *run, latent_target *target) {
+    char images_text[LT_SHORT];
+    const lt_json_node *eval = run->part[LT_PART_EVAL];
+    const char *split = lt_get_text(eval, "split");
+    int synthetic = lt_get_true(eval, "synthetic"), test = split && strcmp(split, "test") == 0;
+    start(target, "accuracy", "at least 60–65% on the 10,000 test images");
+    if (run->classes == 0) {
+        return;
+    }
+    snprintf(target->measured, sizeof target->measured, "%.2f%% of %s %s%s images", 100 * run->score.accuracy,
+             lt_show_count(images_text, (double)run->score.count), synthetic ? "synthetic " : "",
+             test ? "test" : "training");
+    if (!synthetic && test && run->score.count >= TEST_IMAGES) {
+        target->met = run->score.accuracy >= 0.60;
+    }
+}
+
+/* The baseline is the cpu backend where it was measured, else the reference. */
+static void speedup(const lt_report_run *run, latent_target *target) {
+    double cpu = NAN, ref = NAN, gpu = NAN;
+    start(target, "GPU", "over 20 times the CPU baseline");
+    for (const lt_json_node *node = lt_get_list(run->part[LT_PART_LADDER], "rungs"); node;
+         node = node->next) {
+        const char *backend = lt_get_text(node, "backend");
+        double seconds = lt_get_number(node, "epoch_seconds");
+        double *of = !backend                       ? NULL
+                     : strcmp(backend, "cuda") == 0 ? &gpu
+                     : strcmp(backend, "cpu") == 0  ? &cpu
+                     : strcmp(backend, "ref") == 0  ? &ref
+                                                    : NULL;
+        if (of && seconds > 0 && !(*of <= seconds)) {
+            *of = seconds;
+        }
+    }
+    double base = cpu > 0 ? cpu : ref;
+    if (gpu > 0 && base > 0) {
+        snprintf(target->measured, sizeof target->measured,
+                 "%.1f times the %s backend (%.3g s against %.3g s "
+                 "per epoch)",
+                 base / gpu, cpu > 0 ? "cpu" : "ref", gpu, base);
+        target->met = base / gpu > 20;
+    }
+}
+
+void lt_targets(const lt_report_run *run, latent_target out[LATENT_TARGETS]) {
+    training(run, &out[0]);
+    features(run, &out[1]);
+    accuracy(run, &out[2]);
+    speedup(run, &out[3]);
+}
+
+latent_status latent_run_targets(latent_context *ctx, const char *run, const char *ladder,
+                                 latent_target out[LATENT_TARGETS]) {
+    lt_report_run loaded;
+    latent_status status = lt_report_load(ctx, run, ladder, &loaded);
+    if (status == LATENT_OK) {
+        lt_targets(&loaded, out);
+        lt_report_free(&loaded);
+    }
+    return status;
+}
