@@ -17,14 +17,14 @@ static const cli_option synth_options[] = {
      .value = "N",
      .type = CLI_INT,
      .min = 1,
-     .max = 10000000,
+     .max = 1048576,
      .initial = "50000",
      .help = "training images"},
     {.name = "test",
      .value = "N",
      .type = CLI_INT,
      .min = 1,
-     .max = 10000000,
+     .max = 1048576,
      .initial = "10000",
      .help = "test images"},
     {.name = "seed",
@@ -35,7 +35,6 @@ static const cli_option synth_options[] = {
      .max = 9007199254740992.0,
      .initial = "1",
      .help = "same seed and counts, same bytes"},
-    {.name = "overwrite", .type = CLI_FLAG, .help = "replace a data set that is not synthetic"},
 };
 static const cli_option download_options[] = {
     {.name = "url",
@@ -151,37 +150,12 @@ static int run_data_info(cli_session *session, const cli_arguments *arguments) {
     return CLI_OK;
 }
 
-/* A synthetic set is made again any time; anything else is not ours to replace without a word. */
-static int refuse_real_data(cli_session *session, const char *folder) {
-    latent_dataset *data = NULL;
-    latent_dataset_info info = {0};
-    if (!cli_folder_has_data(folder)) {
-        return CLI_OK;
-    }
-    if (latent_dataset_open(session->ctx, folder, &data) == LATENT_OK) {
-        latent_dataset_get_info(data, &info);
-    }
-    int synthetic = info.synthetic;
-    latent_dataset_destroy(data);
-    if (synthetic) {
-        return CLI_OK;
-    }
-    return cli_fail(session,
-                    "%s already holds batch files that are not a synthetic set; name another folder, or "
-                    "replace them with --overwrite",
-                    folder);
-}
-
 static int run_data_synth(cli_session *session, const cli_arguments *arguments) {
     const char *folder = arguments->operands[0];
     int train = (int)cli_get(arguments, "train")->integer, test = (int)cli_get(arguments, "test")->integer;
     uint64_t seed = (uint64_t)cli_get(arguments, "seed")->integer;
-    int code = cli_flag(arguments, "overwrite") ? CLI_OK : refuse_real_data(session, folder);
-    if (code != CLI_OK) {
-        return code;
-    }
     cli_note(session, "drawing %s images", cli_count((uint64_t)train + (uint64_t)test).s);
-    code = cli_status(session, latent_dataset_synthesize(session->ctx, folder, train, test, seed));
+    int code = cli_status(session, latent_dataset_synthesize(session->ctx, folder, train, test, seed));
     if (code == CLI_OK) {
         printf("wrote %s: %s training and %s test images, synthetic, seed %llu\n", folder,
                cli_count((uint64_t)train).s, cli_count((uint64_t)test).s, (unsigned long long)seed);
@@ -236,7 +210,8 @@ static int run_data_download(cli_session *session, const cli_arguments *argument
     latent_status status = latent_dataset_download(session->ctx, folder, &options);
     cli_progress_clear(&session->progress);
     if (status == LATENT_OK) {
-        printf("wrote %s/cifar-10-batches-bin; look at it with: latent data info %s\n", folder, folder);
+        printf("CIFAR-10 is in %s/cifar-10-batches-bin; look at it with: latent data info %s\n", folder,
+               folder);
     }
     return cli_status(session, status);
 }
@@ -260,7 +235,8 @@ static const cli_command synth_command = {
     .operands = "DIR",
     .operands_min = 1,
     .operands_max = 1,
-    .about = "Draws ten classes of textured shapes and writes them in the layout of CIFAR-10.",
+    .about = "Draws ten classes of textured shapes and writes them in the layout of CIFAR-10. An older "
+             "synthetic set in DIR is replaced; any other data set is left alone.",
     .examples = "latent data synth ./data\nlatent data synth /tmp/small --train 1000 --test 200",
     .groups = {&synth_group, &cli_quiet_group},
     .run = run_data_synth,
