@@ -36,7 +36,7 @@ expect "data info of a broken set" 1 "data_batch_1.bin" data info truncated
 expect "more images than there are" 2 "--subset 41: the data set has 40" train tiny.net --data good --subset 41
 cp -r good real
 find real -type f ! -name '*.bin' -delete
-expect "synth spares a set that is not synthetic" 1 "" data synth real --train 10 --test 10
+expect "synth spares a set that is not synthetic" 2 "never overwritten" data synth real --train 10 --test 10
 expect "synth replaces a synthetic set" 0 "" data synth truncated --train 10 --test 10 --quiet
 expect "download from a missing archive" 1 "missing.tar.gz" data download d --from missing.tar.gz
 holds "a failed download leaves no set" [ ! -e d/cifar-10-batches-bin ]
