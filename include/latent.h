@@ -605,11 +605,12 @@ LATENT_API void latent_svm_destroy(latent_svm *svm);
 
 typedef struct latent_svm_info {
     latent_svm_kernel kernel;
-    double gamma;          /* RBF; of the first pair when gammas differ */
-    int gamma_per_pair;    /* 1: they differ */
-    int classes, pairs;    /* pairs = classes * (classes-1) / 2 */
-    const int32_t *labels; /* [classes], in class order */
-    size_t d;
+    double gamma;             /* RBF; of the first pair when gammas differ */
+    int gamma_per_pair;       /* 1: they differ */
+    int classes, pairs;       /* pairs = classes * (classes-1) / 2 */
+    const int32_t *labels;    /* [classes], in class order */
+    size_t d;                 /* features of a row */
+    int open_width;           /* 1: it came from LIBSVM's text, which does not say d: rows may be wider */
     uint64_t support;         /* support vectors in all */
     const uint64_t *supports; /* [classes] */
     const double *rho;        /* [pairs] */
