@@ -22,6 +22,8 @@ typedef struct cli_session {
     int quiet;
 } cli_session;
 
+enum { CLI_GROUPS_MAX = 8 };
+
 typedef struct cli_command {
     const char *name;     /* "train", "data synth" */
     const char *summary;  /* one line */
@@ -29,14 +31,15 @@ typedef struct cli_command {
     int operands_min, operands_max;
     const char *about;    /* paragraphs for the help text, separated by new lines; wrapped when printed */
     const char *examples; /* one a line */
-    const cli_group *groups[4];
+    const cli_group *groups[CLI_GROUPS_MAX];      /* ends with NULL when there are fewer */
     const struct cli_command *const *subcommands; /* ends with NULL; such a command only dispatches */
     int (*run)(cli_session *session, const cli_arguments *arguments);
 } cli_command;
 
 extern const cli_command cli_command_train, cli_command_eval, cli_command_reconstruct, cli_command_compare,
     cli_command_export, cli_command_import, cli_command_info, cli_command_data, cli_command_bench,
-    cli_command_selftest, cli_command_bench_ladder, cli_command_profile;
+    cli_command_selftest, cli_command_bench_ladder, cli_command_profile, cli_command_features,
+    cli_command_report, cli_command_run;
 
 /* ---- session.c: messages, signals, the end of the program ---- */
 
@@ -49,6 +52,8 @@ int cli_status(cli_session *session, latent_status status);
 int cli_fail(cli_session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* "latent train: sentence" and where to read more. Returns CLI_USAGE. `command` may be NULL. */
 int cli_usage(const cli_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* 1 when a signal asked the program to stop: for work between two calls of the library. */
+int cli_interrupted(void);
 /* A line for a person on stderr, unless --quiet. */
 void cli_note(cli_session *session, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Ends the program with a sentence when an allocation of a few bytes failed. */
@@ -69,6 +74,8 @@ latent_engine_options cli_host_engine(void);
 /* Opens the data set: `given` (--data) if not NULL, else `recorded` (a run's own) if it is still there, else
  * the first of $LATENT_DATA, ./data and the cache folder that holds one. Returns an exit code. */
 int cli_open_data(cli_session *session, const char *given, const char *recorded, latent_dataset **out);
+/* The folder that cli_open_data would open, to be freed; NULL when there is none. */
+char *cli_find_data(const char *given, const char *recorded);
 /* 1 when the folder, or cifar-10-batches-bin in it, holds batch files. */
 int cli_folder_has_data(const char *folder);
 /* 1 when the folder holds files of a run. */

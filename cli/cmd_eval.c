@@ -1,11 +1,17 @@
-/* cmd_eval.c: `latent eval`: the loss of a model over a split of a data set. */
+/* cmd_eval.c: `latent eval`: how good a model is on a split of a data set: its loss and, with a support
+ * vector machine on its features, how many images are recognized. What is found out about a run's test images
+ * stays in the run folder, for the report.
+ */
 #include "cli.h"
 #include "format.h"
-#include "json.h"
+#include "record.h"
+#include "score_job.h"
 #include "table.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const cli_option options[] = {
     {.name = "data",
@@ -20,6 +26,16 @@ static const cli_option options[] = {
      .choices = "train|test",
      .initial = "test",
      .help = "which images"},
+    {.name = "svm",
+     .value = "FILE",
+     .type = CLI_STRING,
+     .otherwise = "svm/model.safetensors in the run folder, if there",
+     .help = "support vector machine to score"},
+    {.name = "features",
+     .value = "DIR",
+     .type = CLI_STRING,
+     .otherwise = "features in the run folder",
+     .help = "folder that 'latent features' wrote, for the SVM"},
     {.name = "net",
      .value = "NET",
      .type = CLI_STRING,
@@ -30,75 +46,183 @@ static const cli_option options[] = {
 
 static const cli_group group = {"Options", options, sizeof options / sizeof *options};
 
-static double rate(const latent_evaluation *result) {
-    return result->seconds > 0 ? result->count / result->seconds : NAN;
-}
+typedef struct evaluator {
+    cli_session *session;
+    const cli_arguments *arguments;
+    const char *path;
+    int is_run;
+    latent_split split;
+    latent_engine_options engine;
+    latent_model *model;
+    latent_dataset *data;
+    char *svm_path, *features; /* svm_path NULL: nothing to score */
+    cli_scores scores;
+    cli_evaluation result;
+} evaluator;
 
-static void print_json(const char *path, const char *split, const latent_model *model,
-                       const latent_evaluation *result) {
-    cli_json json = {.out = stdout};
-    cli_json_open(&json, NULL, '{');
-    cli_json_string(&json, "model", path);
-    cli_json_string(&json, "split", split);
-    cli_json_string(&json, "engine", latent_model_engine(model));
-    cli_json_number(&json, "loss", result->loss);
-    cli_json_integer(&json, "images", (uint64_t)result->count);
-    cli_json_number(&json, "seconds", result->seconds);
-    cli_json_number(&json, "images_per_second", rate(result));
-    cli_json_close(&json, '}');
-}
-
-static void print_table(const char *split, const latent_evaluation *result) {
+static void print_table(const cli_evaluation *e) {
     cli_table table = cli_table_new("ll");
-    cli_table_cell(&table, "%s loss", split);
-    cli_table_cell(&table, "%.8g", result->loss);
+    double seconds = e->loss.seconds;
+    cli_table_cell(&table, "%s loss", e->split);
+    cli_table_cell(&table, "%.8g", e->loss.loss);
     cli_table_cell(&table, "images");
-    cli_table_cell(&table, "%s", cli_count((uint64_t)result->count).s);
+    cli_table_cell(&table, "%s", cli_count((uint64_t)e->loss.count).s);
     cli_table_cell(&table, "time");
-    cli_table_cell(&table, "%s", cli_duration(result->seconds).s);
+    cli_table_cell(&table, "%s", cli_duration(seconds).s);
     cli_table_cell(&table, "images/s");
-    cli_table_cell(&table, "%s", cli_rate(rate(result)).s);
+    cli_table_cell(&table, "%s", cli_rate(seconds > 0 ? e->loss.count / seconds : NAN).s);
+    if (e->scores) {
+        cli_table_cell(&table, "%s accuracy", e->split);
+        cli_table_cell(&table, "%.2f%%, %s of %s", 100 * e->scores->score.accuracy,
+                       cli_count(e->scores->score.correct).s, cli_count(e->scores->score.count).s);
+        cli_table_cell(&table, "macro F1");
+        cli_table_cell(&table, "%.4f", e->scores->score.macro_f1);
+        cli_table_cell(&table, "prediction");
+        cli_table_cell(&table, "%s", cli_duration(e->scores->predict_seconds).s);
+    }
     cli_table_print(&table, stdout, "");
+    if (e->scores) {
+        printf("\n");
+        cli_scores_print(e->scores);
+    }
+}
+
+/* Which SVM and which features, if any. */
+static int settle_svm(evaluator *e) {
+    const char *svm = cli_string(e->arguments, "svm"), *features = cli_string(e->arguments, "features");
+    if (features && !svm && !e->is_run) {
+        return cli_usage(e->arguments->command, "--features goes with --svm FILE: the machine to score");
+    }
+    if (svm && !features && !e->is_run) {
+        return cli_usage(e->arguments->command, "--svm needs --features DIR: what it is to be scored on");
+    }
+    if (svm) {
+        e->svm_path = strdup(svm);
+        cli_need_memory(e->svm_path);
+    } else if (e->is_run) {
+        e->svm_path = cli_join(e->path, "svm/model.safetensors");
+        if (access(e->svm_path, F_OK) != 0) {
+            free(e->svm_path);
+            e->svm_path = NULL;
+        }
+    }
+    e->features = features ? strdup(features) : cli_join(e->path, "features");
+    cli_need_memory(e->features);
+    return CLI_OK;
+}
+
+/* Features of other weights would score another model. */
+static int check_features(evaluator *e) {
+    latent_features_info info;
+    int code = cli_status(e->session, latent_features_read(e->session->ctx, e->features, &info));
+    if (code == CLI_OK && strcmp(info.weights, e->result.weights) != 0) {
+        code = cli_fail(e->session,
+                        "the features in %s were made from other weights than those of %s; make them again "
+                        "with 'latent features' and train the SVM on them",
+                        e->features, e->path);
+    } else if (code == CLI_OK && info.format == LATENT_RAW) {
+        code = cli_fail(e->session, "the features in %s are in the raw format; an SVM reads --format npy",
+                        e->features);
+    }
+    return code;
+}
+
+static int score(evaluator *e) {
+    latent_svm *svm = NULL;
+    int code = check_features(e);
+    if (code == CLI_OK) {
+        code = cli_status(e->session, latent_svm_load(e->session->ctx, e->svm_path, &e->engine, &svm));
+    }
+    if (code == CLI_OK) {
+        code = cli_scores_compute(e->session, svm, e->features, e->split, e->data, &e->scores);
+        e->result.svm = e->svm_path;
+        e->result.scores = &e->scores;
+    }
+    latent_svm_destroy(svm);
+    return code;
+}
+
+/* eval.json and pictures.safetensors of a run: for the report, so that trouble with them is only told. */
+static void keep(evaluator *e) {
+    char *json = cli_join(e->path, "eval.json"), *pictures = cli_join(e->path, "pictures.safetensors");
+    latent_dataset_info info;
+    latent_dataset_get_info(e->data, &info);
+    int whole = e->scores.count == (size_t)info.count[e->split];
+    if (access(e->path, W_OK) != 0) {
+        cli_note(e->session, "%s cannot be written to, so nothing is kept for the report", e->path);
+    } else if (cli_record_save(e->session, json, cli_evaluation_fill, &e->result) == CLI_OK) {
+        (void)cli_status(e->session, latent_pictures_write(e->session->ctx, e->model, e->data, e->split,
+                                                           whole ? e->scores.predicted : NULL, pictures));
+    }
+    free(json);
+    free(pictures);
+}
+
+static int evaluate(evaluator *e) {
+    latent_dataset_get_info(e->data, &e->result.data);
+    e->result.set = e->data;
+    e->result.model = e->path;
+    e->result.engine = latent_model_engine(e->model);
+    cli_note(e->session, "engine  %s", e->result.engine);
+    cli_note(e->session, "data    %s%s", e->result.data.path, e->result.data.synthetic ? ", synthetic" : "");
+    int code = cli_status(e->session, latent_model_digest(e->session->ctx, e->model, e->result.weights));
+    if (code == CLI_OK) {
+        code = cli_status(
+            e->session, latent_model_evaluate(e->session->ctx, e->model, e->data, e->split, &e->result.loss));
+    }
+    if (code == CLI_OK && e->svm_path) {
+        code = score(e);
+    }
+    return code;
 }
 
 static int run_eval(cli_session *session, const cli_arguments *arguments) {
-    const char *path = arguments->operands[0], *split = cli_string(arguments, "split");
-    latent_engine_options engine = cli_engine(arguments);
-    latent_model *model = NULL;
-    latent_dataset *data = NULL;
-    latent_evaluation result = {0};
+    evaluator e = {.session = session, .arguments = arguments, .path = arguments->operands[0]};
     char *recorded = NULL;
-    int code = cli_load_model(session, path, cli_string(arguments, "net"), &engine, &model, &recorded);
+    e.result.split = cli_string(arguments, "split");
+    e.split = strcmp(e.result.split, "train") == 0 ? LATENT_TRAIN : LATENT_TEST;
+    e.engine = cli_engine(arguments);
+    e.is_run = cli_is_folder(e.path);
+    int code = settle_svm(&e);
     if (code == CLI_OK) {
-        code = cli_open_data(session, cli_string(arguments, "data"), recorded, &data);
+        code = cli_load_model(session, e.path, cli_string(arguments, "net"), &e.engine, &e.model, &recorded);
     }
     if (code == CLI_OK) {
-        latent_dataset_info info;
-        latent_dataset_get_info(data, &info);
-        cli_note(session, "engine  %s", latent_model_engine(model));
-        cli_note(session, "data    %s%s", info.path, info.synthetic ? ", synthetic" : "");
-        latent_split which = strcmp(split, "train") == 0 ? LATENT_TRAIN : LATENT_TEST;
-        code = cli_status(session, latent_model_evaluate(session->ctx, model, data, which, &result));
+        code = cli_open_data(session, cli_string(arguments, "data"), recorded, &e.data);
+    }
+    if (code == CLI_OK) {
+        code = evaluate(&e);
     }
     if (code == CLI_OK && cli_flag(arguments, "json")) {
-        print_json(path, split, model, &result);
+        cli_record_print(cli_evaluation_fill, &e.result);
     } else if (code == CLI_OK) {
-        print_table(split, &result);
+        print_table(&e.result);
     }
+    if (code == CLI_OK && e.is_run && e.split == LATENT_TEST) {
+        keep(&e);
+    }
+    cli_scores_free(&e.scores);
+    free(e.svm_path);
+    free(e.features);
     latent_free(recorded);
-    latent_dataset_destroy(data);
-    latent_model_destroy(model);
+    latent_dataset_destroy(e.data);
+    latent_model_destroy(e.model);
     return code;
 }
 
 const cli_command cli_command_eval = {
     .name = "eval",
-    .summary = "compute the loss of a model on a data set",
+    .summary = "score a model on a data set: loss, accuracy, confusion matrix",
     .operands = "RUN_OR_MODEL",
     .operands_min = 1,
     .operands_max = 1,
-    .about = "RUN_OR_MODEL is a run folder or a .safetensors file.",
-    .examples = "latent eval runs/mine\nlatent eval model.safetensors --data ./data --split train --json",
+    .about =
+        "RUN_OR_MODEL is a run folder or a .safetensors file. The loss is always computed. For a run that "
+        "holds features and a support vector machine, or with --svm and --features, the accuracy over "
+        "all and by class, the confusion matrix and the macro F1 follow. The results of a run's test "
+        "images stay in its eval.json and pictures.safetensors, for 'latent report'.",
+    .examples = "latent eval runs/mine\nlatent eval model.safetensors --data ./data --split train --json\n"
+                "latent eval runs/mine --svm other.model --features runs/mine/features",
     .groups = {&group, &cli_engine_group, &cli_quiet_group},
     .run = run_eval,
 };

@@ -85,7 +85,7 @@ void cli_help(const cli_command *command) {
             printf("  %-*s%s\n", 16, command->subcommands[i]->name, command->subcommands[i]->summary);
         }
     }
-    for (int g = 0; g < 4 && command->groups[g]; g++) {
+    for (int g = 0; g < CLI_GROUPS_MAX && command->groups[g]; g++) {
         printf("\n%s:\n", command->groups[g]->title);
         for (int i = 0; i < command->groups[g]->count; i++) {
             print_option(&command->groups[g]->options[i]);

@@ -64,9 +64,9 @@ static int none_found(cli_session *session, const char *recorded, const char *ca
                     cache ? cache : "");
 }
 
-int cli_open_data(cli_session *session, const char *given, const char *recorded, latent_dataset **out) {
+char *cli_find_data(const char *given, const char *recorded) {
     const char *named = getenv("LATENT_DATA");
-    char *cache = cache_folder();
+    char *cache = cache_folder(), *found = NULL;
     const char *folder = NULL;
     if (given) {
         folder = given;
@@ -79,11 +79,23 @@ int cli_open_data(cli_session *session, const char *given, const char *recorded,
     } else if (cache && cli_folder_has_data(cache)) {
         folder = cache;
     }
+    if (folder) {
+        found = strdup(folder);
+        cli_need_memory(found);
+    }
+    free(cache);
+    return found;
+}
+
+int cli_open_data(cli_session *session, const char *given, const char *recorded, latent_dataset **out) {
+    const char *named = getenv("LATENT_DATA");
+    char *folder = cli_find_data(given, recorded), *cache = cache_folder();
     int code = folder ? cli_status(session, latent_dataset_open(session->ctx, folder, out))
                       : none_found(session, recorded, cache);
-    if (code != CLI_OK && folder && folder == named) {
+    if (code != CLI_OK && folder && !given && named && strcmp(folder, named) == 0) {
         cli_note(session, "(that folder comes from $LATENT_DATA)");
     }
+    free(folder);
     free(cache);
     return code;
 }

@@ -139,7 +139,7 @@ static int read_value(cli_value *value, const char *text, char *why) {
 static void fill_defaults(const cli_command *command, cli_arguments *out) {
     memset(out, 0, sizeof *out);
     out->command = command;
-    for (int g = 0; g < 4 && command->groups[g]; g++) {
+    for (int g = 0; g < CLI_GROUPS_MAX && command->groups[g]; g++) {
         for (int i = 0; i < command->groups[g]->count; i++) {
             const cli_option *option = &command->groups[g]->options[i];
             assert(out->count < CLI_VALUES_MAX);

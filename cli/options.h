@@ -39,7 +39,7 @@ typedef struct cli_value {
     double real;      /* CLI_REAL, CLI_SUBSET as percent (0: it is a count) */
 } cli_value;
 
-enum { CLI_VALUES_MAX = 48, CLI_OPERANDS_MAX = 4 };
+enum { CLI_VALUES_MAX = 64, CLI_OPERANDS_MAX = 8 };
 
 typedef struct cli_arguments {
     const struct cli_command *command;

@@ -2,7 +2,7 @@
  *
  * The first SIGINT, SIGTERM or SIGHUP asks the library to stop at its next safe point, where it saves what it
  * can; the second ends the program at once. A signal handler reaches nothing but file-scope variables: the
- * pointer below is the only one of the program.
+ * two below are the only ones of the program.
  */
 #include "cli.h"
 
@@ -14,14 +14,18 @@
 #include <unistd.h>
 
 static latent_context *volatile signalled_context;
+static volatile sig_atomic_t signals;
 
 static void on_signal(int number) {
-    static volatile sig_atomic_t count;
     (void)number;
-    if (count++ > 0 || !signalled_context) {
+    if (signals++ > 0 || !signalled_context) {
         _exit(CLI_INTERRUPTED);
     }
     latent_context_interrupt(signalled_context);
+}
+
+int cli_interrupted(void) {
+    return signals > 0;
 }
 
 static void handle_signals(void) {

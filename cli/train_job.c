@@ -102,7 +102,7 @@ enum { RECIPE_COUNT = sizeof recipe_options / sizeof *recipe_options, RECIPE_KEY
 const cli_group cli_recipe_group = {"Recipe", recipe_options, RECIPE_COUNT};
 
 /* "weight-decay" is the key weight_decay of a net file. */
-static int apply_recipe(cli_session *session, const cli_arguments *arguments, latent_recipe *recipe) {
+int cli_recipe_apply(cli_session *session, const cli_arguments *arguments, latent_recipe *recipe) {
     for (int i = 0; i < RECIPE_KEYS; i++) {
         const cli_value *value = cli_get(arguments, recipe_options[i].name);
         char key[32];
@@ -159,7 +159,7 @@ static int settle_new(cli_session *session, const cli_arguments *arguments, cli_
     job->options.seed = (uint64_t)cli_get(arguments, "seed")->integer;
     job->run = run ? strdup(run) : fresh_run_name(job->net);
     cli_need_memory(job->run);
-    return apply_recipe(session, arguments, &job->options.recipe);
+    return cli_recipe_apply(session, arguments, &job->options.recipe);
 }
 
 /* The engine that the run had, where no flag asks for another: so that it ends in the same bits. */
@@ -211,25 +211,25 @@ static int settle_resumed(cli_session *session, const cli_arguments *arguments, 
         code = cli_status(session, latent_run_read_engine(session->ctx, run, &job->recorded));
         resume_engine(arguments, job);
     }
-    return code == CLI_OK ? apply_recipe(session, arguments, &job->options.recipe) : code;
+    return code == CLI_OK ? cli_recipe_apply(session, arguments, &job->options.recipe) : code;
 }
 
-static int settle_subset(const cli_arguments *arguments, cli_train_job *job) {
+int cli_subset(const cli_arguments *arguments, const latent_dataset *data, int *out) {
     const cli_value *subset = cli_get(arguments, "subset");
     latent_dataset_info info;
-    latent_dataset_get_info(job->data, &info);
+    latent_dataset_get_info(data, &info);
     int count = info.count[LATENT_TRAIN];
     if (!subset->given) {
         return CLI_OK;
     }
     if (subset->real > 0) {
         long images = lround(count * subset->real / 100);
-        job->options.subset = images < 1 ? 1 : (int)images;
+        *out = images < 1 ? 1 : (int)images;
     } else if (subset->integer > count) {
         return cli_usage(arguments->command, "--subset %s: the data set has %s training images", subset->text,
                          cli_count((uint64_t)count).s);
     } else {
-        job->options.subset = (int)subset->integer;
+        *out = (int)subset->integer;
     }
     return CLI_OK;
 }
@@ -243,7 +243,7 @@ int cli_train_settle(cli_session *session, const cli_arguments *arguments, cli_t
         code = cli_open_data(session, cli_string(arguments, "data"), job->recorded_data, &job->data);
     }
     if (code == CLI_OK) {
-        code = settle_subset(arguments, job);
+        code = cli_subset(arguments, job->data, &job->options.subset);
     }
     job->options.run = job->run;
     job->options.checkpoint_every = (int)cli_get(arguments, "checkpoint-every")->integer;

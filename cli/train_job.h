@@ -18,6 +18,10 @@ typedef struct cli_train_job {
  * (seed, subset) are keys of a net file's `train` line. */
 extern const cli_group cli_recipe_group;
 
+/* Puts the flags of the recipe, but for seed and subset, over `recipe`. Returns an exit code. */
+int cli_recipe_apply(cli_session *session, const cli_arguments *arguments, latent_recipe *recipe);
+/* How many training images --subset stands for; leaves *out alone without it. Returns an exit code. */
+int cli_subset(const cli_arguments *arguments, const latent_dataset *data, int *out);
 /* Net, recipe, data and the name of the run folder. Returns an exit code. */
 int cli_train_settle(cli_session *session, const cli_arguments *arguments, cli_train_job *job);
 void cli_train_free(cli_train_job *job);

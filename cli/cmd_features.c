@@ -1,0 +1,149 @@
+/* cmd_features.c: `latent features`: what a model's encoder makes of a data set, as files. */
+#include "cli.h"
+#include "feature_job.h"
+#include "format.h"
+#include "record.h"
+#include "table.h"
+#include "train_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    {.name = "data",
+     .letter = 'd',
+     .value = "DIR",
+     .type = CLI_STRING,
+     .otherwise = CLI_DATA_OTHERWISE,
+     .help = "data set"},
+    {.name = "out",
+     .letter = 'o',
+     .value = "DIR",
+     .type = CLI_STRING,
+     .otherwise = "features in the run folder, or here",
+     .help = "folder to write"},
+    {.name = "format",
+     .value = "NAME",
+     .type = CLI_CHOICE,
+     .choices = "npy|raw",
+     .initial = "npy",
+     .help = "files: NumPy arrays, or plain float32"},
+    {.name = "subset",
+     .value = "N|P%",
+     .type = CLI_SUBSET,
+     .otherwise = "all",
+     .help = "only the first N training images, or the first P percent"},
+    {.name = "net",
+     .value = "NET",
+     .type = CLI_STRING,
+     .otherwise = "what the file says",
+     .help = "preset or net file of a weight file that does not name its own"},
+    {.name = "json", .type = CLI_FLAG, .help = "print the summary as JSON"},
+};
+
+static const cli_group group = {"Options", options, sizeof options / sizeof *options};
+
+typedef struct outcome {
+    const char *folder, *engine;
+    latent_features_info info;
+    double read_seconds;
+} outcome;
+
+static void fill(cli_json *json, void *user) {
+    const outcome *o = user;
+    cli_json_string(json, "features", o->folder);
+    cli_json_string(json, "format", o->info.format == LATENT_RAW ? "raw" : "npy");
+    cli_json_string(json, "engine", o->engine);
+    cli_json_string(json, "weights", o->info.weights);
+    cli_json_string(json, "data", o->info.data);
+    cli_json_integer(json, "train", (uint64_t)o->info.count[LATENT_TRAIN]);
+    cli_json_integer(json, "test", (uint64_t)o->info.count[LATENT_TEST]);
+    cli_json_integer(json, "width", (uint64_t)o->info.width);
+    cli_json_boolean(json, "flip", o->info.flip);
+    cli_json_boolean(json, "standardize", o->info.standardize);
+    cli_json_boolean(json, "l2", o->info.l2);
+    cli_json_number(json, "read_seconds", o->read_seconds);
+    cli_json_number(json, "compute_seconds", o->info.compute_seconds);
+    cli_json_number(json, "write_seconds", o->info.write_seconds);
+    cli_json_number(json, "seconds", o->read_seconds + o->info.compute_seconds + o->info.write_seconds);
+}
+
+static void print(const outcome *o) {
+    char text[96];
+    cli_table table = cli_table_new("ll");
+    cli_table_cell(&table, "folder");
+    cli_table_cell(&table, "%s", o->folder);
+    cli_table_cell(&table, "images");
+    cli_table_cell(&table, "%s training, %s test", cli_count((uint64_t)o->info.count[LATENT_TRAIN]).s,
+                   cli_count((uint64_t)o->info.count[LATENT_TEST]).s);
+    cli_table_cell(&table, "rows");
+    cli_table_cell(&table, "%s", cli_features_text(&o->info, text, sizeof text));
+    cli_table_cell(&table, "time");
+    cli_table_cell(&table, "read %s, compute %s, write %s", cli_duration(o->read_seconds).s,
+                   cli_duration(o->info.compute_seconds).s, cli_duration(o->info.write_seconds).s);
+    cli_table_print(&table, stdout, "");
+}
+
+static int run_features(cli_session *session, const cli_arguments *arguments) {
+    const char *path = arguments->operands[0], *given = cli_string(arguments, "out");
+    latent_engine_options engine = cli_engine(arguments);
+    latent_features_options wanted;
+    latent_model *model = NULL;
+    latent_dataset *data = NULL;
+    char *recorded = NULL;
+    outcome o = {0};
+    char *folder = given ? strdup(given) : cli_join(cli_is_folder(path) ? path : ".", "features");
+    cli_need_memory(folder);
+    double began = cli_clock();
+    int code = cli_features_settle(arguments, &wanted);
+    if (code == CLI_OK) {
+        code = cli_load_model(session, path, cli_string(arguments, "net"), &engine, &model, &recorded);
+    }
+    if (code == CLI_OK) {
+        code = cli_open_data(session, cli_string(arguments, "data"), recorded, &data);
+    }
+    if (code == CLI_OK) {
+        code = cli_subset(arguments, data, &wanted.subset);
+    }
+    if (code == CLI_OK) {
+        o.read_seconds = cli_clock() - began;
+        o.folder = folder;
+        o.engine = latent_model_engine(model);
+        cli_note(session, "engine  %s", o.engine);
+        wanted.format = strcmp(cli_string(arguments, "format"), "raw") == 0 ? LATENT_RAW : LATENT_NPY;
+        wanted.progress = cli_features_progress;
+        wanted.user = session;
+        code =
+            cli_status(session, latent_features_extract(session->ctx, model, data, &wanted, folder, &o.info));
+        cli_progress_clear(&session->progress);
+    }
+    if (code == CLI_OK && cli_flag(arguments, "json")) {
+        cli_record_print(fill, &o);
+    } else if (code == CLI_OK) {
+        print(&o);
+    }
+    free(folder);
+    latent_free(recorded);
+    latent_dataset_destroy(data);
+    latent_model_destroy(model);
+    return code;
+}
+
+const cli_command cli_command_features = {
+    .name = "features",
+    .summary = "write the features that a model's encoder gives",
+    .operands = "RUN_OR_MODEL",
+    .operands_min = 1,
+    .operands_max = 1,
+    .about =
+        "Runs the encoder, up to the net's latent line, over both splits of a data set and writes train.npy "
+        "and test.npy: float32, a row per image in the order of the data, channels outermost (CHW), as "
+        "PyTorch flattens them. train_labels.npy and test_labels.npy hold the labels, scaling.safetensors "
+        "the mean and deviation of the training rows.\nThe steps are done in the order flip, standardize, "
+        "l2. Memory stays bounded: rows go through in chunks; training rows that must wait for their mean "
+        "are kept up to 4 GiB and computed twice beyond.",
+    .examples = "latent features runs/mine\nlatent features model.safetensors --raw-features --format raw "
+                "--out features",
+    .groups = {&group, &cli_features_group, &cli_engine_group, &cli_quiet_group},
+    .run = run_features,
+};

@@ -1,0 +1,65 @@
+/* feature_job.c: each step of the features is on by default and has a flag either way; --raw-features turns
+ * all of them off, and a flag beside it turns one on again.
+ */
+#include "feature_job.h"
+
+#include "format.h"
+
+#include <stdio.h>
+
+static const cli_option options[] = {
+    {.name = "flip", .type = CLI_FLAG, .help = "add the features of the mirrored image (on by default)"},
+    {.name = "no-flip", .type = CLI_FLAG, .help = "leave the mirrored image out"},
+    {.name = "standardize",
+     .type = CLI_FLAG,
+     .help = "column by column, less the training mean, over the training deviation (on by default)"},
+    {.name = "no-standardize", .type = CLI_FLAG, .help = "leave the columns as they are"},
+    {.name = "l2", .type = CLI_FLAG, .help = "bring every row to length 1 (on by default)"},
+    {.name = "no-l2", .type = CLI_FLAG, .help = "leave the rows as long as they are"},
+    {.name = "raw-features",
+     .type = CLI_FLAG,
+     .help = "none of the three: what the encoder gives, as the published recipe has it"},
+};
+
+const cli_group cli_features_group = {"Features", options, sizeof options / sizeof *options};
+
+int cli_features_settle(const cli_arguments *arguments, latent_features_options *out) {
+    latent_features_defaults(out);
+    const struct {
+        const char *on, *off;
+        int *value;
+    } steps[] = {{"flip", "no-flip", &out->flip},
+                 {"standardize", "no-standardize", &out->standardize},
+                 {"l2", "no-l2", &out->l2}};
+    for (int i = 0; i < 3; i++) {
+        int on = cli_flag(arguments, steps[i].on), off = cli_flag(arguments, steps[i].off);
+        if (on && off) {
+            return cli_usage(arguments->command, "--%s and --%s contradict each other: give one", steps[i].on,
+                             steps[i].off);
+        }
+        if (on || off || cli_flag(arguments, "raw-features")) {
+            *steps[i].value = on;
+        }
+    }
+    return CLI_OK;
+}
+
+void cli_features_progress(void *user, latent_split split, int done, int total) {
+    cli_session *session = user;
+    char right[160];
+    (void)split;
+    snprintf(right, sizeof right, "%s of %s images", cli_count((uint64_t)done).s,
+             cli_count((uint64_t)total).s);
+    if (cli_progress_due(&session->progress, 30)) {
+        cli_progress_line(&session->progress, "features  %s", right);
+    } else {
+        cli_progress_bar(&session->progress, (double)done / total, "features", right);
+    }
+}
+
+const char *cli_features_text(const latent_features_info *info, char *out, size_t size) {
+    snprintf(out, size, "%s features%s%s%s%s", cli_count((uint64_t)info->width).s, info->flip ? ", flip" : "",
+             info->standardize ? ", standardize" : "", info->l2 ? ", l2" : "",
+             info->flip || info->standardize || info->l2 ? "" : ", raw");
+    return out;
+}

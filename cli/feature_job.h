@@ -1,0 +1,16 @@
+/* feature_job.h: what is done to features, as `latent features` and `latent run` are told. */
+#ifndef CLI_FEATURE_JOB_H
+#define CLI_FEATURE_JOB_H
+
+#include "cli.h"
+
+extern const cli_group cli_features_group;
+
+/* Fills flip, standardize and l2; the rest are the library's defaults. Returns an exit code. */
+int cli_features_settle(const cli_arguments *arguments, latent_features_options *out);
+/* A latent_features_fn; user is the session. */
+void cli_features_progress(void *user, latent_split split, int done, int total);
+/* "8,192 features, flip, standardize, l2" */
+const char *cli_features_text(const latent_features_info *info, char *out, size_t size);
+
+#endif

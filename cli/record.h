@@ -1,0 +1,15 @@
+/* record.h: small JSON files that the program keeps: whole, or the old one stays. */
+#ifndef CLI_RECORD_H
+#define CLI_RECORD_H
+
+#include "cli.h"
+#include "json.h"
+
+typedef void (*cli_record_fn)(cli_json *json, void *user);
+
+/* Writes what `fill` puts into an object. Returns an exit code. */
+int cli_record_save(cli_session *session, const char *path, cli_record_fn fill, void *user);
+/* The same object on stdout. */
+void cli_record_print(cli_record_fn fill, void *user);
+
+#endif

@@ -1,0 +1,258 @@
+/* stages_svm.c: the last stages of `latent run`: the support vector machine, its scores, the report. */
+#include "format.h"
+#include "pipeline.h"
+#include "record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- svm ---- */
+
+static const char *kernel_name(const latent_svm_options *o) {
+    return o->kernel == LATENT_SVM_RBF ? "rbf" : "linear";
+}
+
+char *cli_svm_inputs(cli_pipeline *p, int *code) {
+    char *features = cli_features_inputs(p, code);
+    if (!features) {
+        return NULL;
+    }
+    static const char *const rules[] = {"scale", "auto", "number"};
+    char *text =
+        cli_print("%s; kernel %s; C %.17g; gamma %s %.17g; tolerance %.17g", features, kernel_name(&p->svm),
+                  p->svm.c, rules[p->svm.gamma_rule], p->svm.gamma, p->svm.tolerance);
+    free(features);
+    return text;
+}
+
+int cli_svm_there(cli_pipeline *p) {
+    return cli_pipeline_has(p, "svm/model.safetensors");
+}
+
+static void on_svm(void *user, latent_svm_stage stage, uint64_t done, uint64_t total, uint64_t memory) {
+    cli_session *session = user;
+    static const char *const names[] = {"svm matrix", "svm pairs", "svm predict"};
+    char right[160] = "";
+    if (stage == LATENT_SVM_MATRIX && memory > 0) {
+        snprintf(right, sizeof right, "%s for the kernel matrix", cli_bytes(memory).s);
+    } else {
+        snprintf(right, sizeof right, "%s of %s", cli_count(done).s, cli_count(total).s);
+    }
+    if (cli_progress_due(&session->progress, 30)) {
+        cli_progress_line(&session->progress, "%s  %s", names[stage], right);
+    } else {
+        cli_progress_bar(&session->progress, total > 0 ? (double)done / (double)total : 0, names[stage],
+                         right);
+    }
+}
+
+typedef struct trained {
+    const latent_svm_options *options;
+    const latent_svm_report *report;
+    double read_seconds, save_seconds;
+} trained;
+
+static void fill_svm(cli_json *json, void *user) {
+    const trained *t = user;
+    const latent_svm_report *r = t->report;
+    cli_json_string(json, "kernel", kernel_name(t->options));
+    cli_json_number(json, "c", t->options->c);
+    cli_json_number(json, "gamma", r->gamma);
+    cli_json_number(json, "tolerance", t->options->tolerance);
+    cli_json_string(json, "engine", r->engine);
+    cli_json_integer(json, "rows", r->n);
+    cli_json_integer(json, "width", r->d);
+    cli_json_integer(json, "classes", (uint64_t)r->classes);
+    cli_json_integer(json, "support", r->support);
+    cli_json_integer(json, "iterations", r->iterations);
+    cli_json_number(json, "gap", r->gap);
+    cli_json_number(json, "objective", r->objective);
+    cli_json_integer(json, "unconverged", (uint64_t)r->unconverged);
+    cli_json_integer(json, "memory", r->memory);
+    cli_json_number(json, "seconds", r->seconds);
+    cli_json_number(json, "prepare_seconds", r->prepare_seconds);
+    cli_json_number(json, "matrix_seconds", r->matrix_seconds);
+    cli_json_number(json, "solve_seconds", r->solve_seconds);
+    cli_json_number(json, "read_seconds", t->read_seconds);
+    cli_json_number(json, "save_seconds", t->save_seconds);
+}
+
+static int read_training_rows(cli_pipeline *p, latent_rows *rows, int32_t **labels) {
+    char *folder = cli_join(p->run, "features"), *x = NULL, *y = NULL;
+    size_t labelled = 0;
+    latent_context *ctx = p->session->ctx;
+    latent_status status = latent_features_path(ctx, folder, LATENT_TRAIN, 0, LATENT_NPY, &x);
+    if (status == LATENT_OK) {
+        status = latent_features_path(ctx, folder, LATENT_TRAIN, 1, LATENT_NPY, &y);
+    }
+    if (status == LATENT_OK) {
+        status = latent_rows_read(ctx, x, 0, rows);
+    }
+    if (status == LATENT_OK) {
+        status = latent_labels_read(ctx, y, labels, &labelled);
+    }
+    int code = cli_status(p->session, status);
+    if (code == CLI_OK && labelled != rows->n) {
+        code = cli_fail(p->session, "%s: %zu labels for %zu rows of features", y, labelled, rows->n);
+    }
+    latent_free(x);
+    latent_free(y);
+    free(folder);
+    return code;
+}
+
+static int make_folder(cli_pipeline *p, const char *name) {
+    char *folder = cli_join(p->run, name);
+    int code = mkdir(folder, 0777) == 0 || errno == EEXIST
+                   ? CLI_OK
+                   : cli_fail(p->session, "%s: cannot create the folder: %s", folder, strerror(errno));
+    free(folder);
+    return code;
+}
+
+static int save_machine(cli_pipeline *p, const latent_svm_report *report, double read_seconds) {
+    char *model = cli_join(p->run, "svm/model.safetensors"), *json = cli_join(p->run, "svm/svm.json");
+    double began = cli_clock();
+    int code = make_folder(p, "svm");
+    if (code == CLI_OK) {
+        code = cli_status(p->session,
+                          latent_svm_save(p->session->ctx, p->machine, model, LATENT_SVM_SAFETENSORS));
+    }
+    if (code == CLI_OK) {
+        trained record = {&p->svm, report, read_seconds, cli_clock() - began};
+        code = cli_record_save(p->session, json, fill_svm, &record);
+    }
+    free(model);
+    free(json);
+    return code;
+}
+
+int cli_svm_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
+    latent_rows rows = {0};
+    int32_t *labels = NULL;
+    latent_svm_report report;
+    latent_svm_options options = p->svm;
+    double began = cli_clock();
+    options.progress = on_svm;
+    options.user = p->session;
+    latent_svm_destroy(p->machine);
+    p->machine = NULL;
+    int code = read_training_rows(p, &rows, &labels);
+    double read_seconds = cli_clock() - began;
+    if (code == CLI_OK) {
+        code = cli_status(p->session, latent_svm_train(p->session->ctx, rows.x, rows.n, rows.d, labels,
+                                                       &options, &p->engine, &p->machine, &report));
+        cli_progress_clear(&p->session->progress);
+    }
+    if (code == CLI_OK && report.unconverged > 0) {
+        cli_note(p->session, "%d of %d pairs stopped short of the tolerance; the largest gap is %.3g",
+                 report.unconverged, report.pairs, report.gap);
+    }
+    if (code == CLI_OK) {
+        code = save_machine(p, &report, read_seconds);
+    }
+    if (code == CLI_OK) {
+        snprintf(summary, CLI_SUMMARY_MAX, "%s, C %g, gamma %.4g, %s support vectors of %s rows",
+                 kernel_name(&p->svm), p->svm.c, report.gamma, cli_count(report.support).s,
+                 cli_count(rows.n).s);
+    }
+    latent_rows_free(&rows);
+    latent_free(labels);
+    return code;
+}
+
+/* ---- eval ---- */
+
+char *cli_eval_inputs(cli_pipeline *p, int *code) {
+    char *machine = cli_svm_inputs(p, code);
+    char *text = machine ? cli_print("%s; %d test images", machine, p->data_info.count[LATENT_TEST]) : NULL;
+    free(machine);
+    return text;
+}
+
+int cli_eval_there(cli_pipeline *p) {
+    return cli_pipeline_has(p, "eval.json") && cli_pipeline_has(p, "pictures.safetensors");
+}
+
+static int load_machine(cli_pipeline *p) {
+    if (p->machine) {
+        return CLI_OK;
+    }
+    char *path = cli_join(p->run, "svm/model.safetensors");
+    int code = cli_status(p->session, latent_svm_load(p->session->ctx, path, &p->engine, &p->machine));
+    free(path);
+    return code;
+}
+
+static int keep_scores(cli_pipeline *p, cli_evaluation *evaluation, const cli_scores *scores) {
+    char *json = cli_join(p->run, "eval.json"), *pictures = cli_join(p->run, "pictures.safetensors"),
+         *model = cli_join(p->run, "svm/model.safetensors");
+    evaluation->svm = model;
+    int code = cli_record_save(p->session, json, cli_evaluation_fill, evaluation);
+    if (code == CLI_OK) {
+        code = cli_status(p->session, latent_pictures_write(p->session->ctx, p->model, p->data, LATENT_TEST,
+                                                            scores->predicted, pictures));
+    }
+    free(json);
+    free(pictures);
+    free(model);
+    return code;
+}
+
+int cli_eval_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
+    cli_scores scores = {0};
+    cli_evaluation evaluation = {.model = p->run, .split = "test", .set = p->data, .data = p->data_info};
+    char *features = cli_join(p->run, "features");
+    int code = cli_pipeline_model(p);
+    if (code == CLI_OK) {
+        code = load_machine(p);
+    }
+    if (code == CLI_OK) {
+        evaluation.engine = latent_model_engine(p->model);
+        memcpy(evaluation.weights, p->weights, sizeof evaluation.weights);
+        code = cli_status(p->session, latent_model_evaluate(p->session->ctx, p->model, p->data, LATENT_TEST,
+                                                            &evaluation.loss));
+    }
+    if (code == CLI_OK) {
+        code = cli_scores_compute(p->session, p->machine, features, LATENT_TEST, p->data, &scores);
+        evaluation.scores = &scores;
+    }
+    if (code == CLI_OK) {
+        code = keep_scores(p, &evaluation, &scores);
+    }
+    if (code == CLI_OK) {
+        snprintf(summary, CLI_SUMMARY_MAX, "accuracy %.2f%%, macro F1 %.4f, test loss %.6f",
+                 100 * scores.score.accuracy, scores.score.macro_f1, evaluation.loss.loss);
+    }
+    cli_scores_free(&scores);
+    free(features);
+    return code;
+}
+
+/* ---- report ---- */
+
+/* The page is cheap and shows everything: any stage that worked, and a ladder that is new, make it anew. */
+char *cli_report_inputs(cli_pipeline *p, int *code) {
+    char *eval = cli_eval_inputs(p, code);
+    const char *ladder = cli_string(p->arguments, "ladder");
+    char *text = eval ? cli_print("%s; ladder %s", eval, ladder ? ladder : "the run's own") : NULL;
+    free(eval);
+    return text;
+}
+
+int cli_report_there(cli_pipeline *p) {
+    return p->worked == 0 && cli_pipeline_has(p, "report.html");
+}
+
+int cli_report_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
+    char *path = cli_join(p->run, "report.html");
+    const char *runs[] = {p->run};
+    int code = cli_status(
+        p->session, latent_report_write(p->session->ctx, runs, 1, cli_string(p->arguments, "ladder"), path));
+    snprintf(summary, CLI_SUMMARY_MAX, "%s", path);
+    free(path);
+    return code;
+}
