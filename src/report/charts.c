@@ -47,7 +47,7 @@ int lt_axis_ticks(const lt_axis *axis, int wanted, double out[LT_TICKS_MAX]) {
         if (k * step > axis->max + 1e-9 * step) {
             break;
         }
-        out[count++] = k * step;
+        out[count++] = k == 0 ? 0 : k * step; /* never -0 */
     }
     return count;
 }

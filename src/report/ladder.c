@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 720, ROW = 60, TOP = 8, AXIS = 34, RUNGS_MAX = 64, ROOM = 150 };
+enum { WIDTH = 720, ROW = 60, TOP = 8, AXIS = 34, RUNGS_MAX = 64, ROOM = 215 };
 
 typedef struct rung {
     char name[96];

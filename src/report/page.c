@@ -66,6 +66,7 @@ static void put_nav(lt_text *t, const lt_report_run *run) {
                  {"confusion", "Confusion", run->classes > 0},
                  {"time", "Time", 1},
                  {"kernels", "Kernels", run->part[LT_PART_PROFILE] != NULL},
+                 {"ladder", "Ladder", lt_get_list(run->part[LT_PART_LADDER], "rungs") != NULL},
                  {"reproduce", "Reproduce", 1}};
     lt_put(t, "<nav>");
     for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
@@ -99,7 +100,7 @@ done:
 static void put_ladder(lt_text *t, const lt_report_run *runs, int count) {
     for (int r = 0; r < count; r++) {
         if (lt_get_list(runs[r].part[LT_PART_LADDER], "rungs")) {
-            lt_put(t, "<h2 id=\"ladder\">The ladder of engines</h2>");
+            lt_put(t, "<h2 id=\"ladder-1\">The ladder of engines</h2>");
             lt_chart_ladder(t, runs[r].part[LT_PART_LADDER]);
             return;
         }

@@ -44,7 +44,7 @@ static void put_cell(lt_text *t, const lt_report_run *run, int i, int j, double 
         lt_put(t, "<td></td>");
     } else {
         lt_putf(t, "<td class=\"%s%s\" style=\"--a:%.2f\">%llu</td>", i == j ? "hit" : "miss",
-                shade > 0.6 ? " strong" : "", shade, (unsigned long long)count);
+                shade > 0.78 ? " strong" : "", shade, (unsigned long long)count);
     }
 }
 

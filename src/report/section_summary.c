@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void card(lt_text *t, const char *value, const char *name) {
@@ -24,13 +25,13 @@ void lt_section_cards(lt_text *t, const lt_report_run *run) {
     }
     if (isfinite(lt_report_last_loss(run))) {
         snprintf(text, sizeof text, "%.5f", lt_report_last_loss(run));
-        card(t, text, "training loss, last epoch");
+        card(t, text, "training loss");
     }
     double test_loss = lt_get_number(run->part[LT_PART_EVAL], "loss");
     if (isfinite(test_loss)) {
         const char *split = lt_get_text(run->part[LT_PART_EVAL], "split");
         snprintf(text, sizeof text, "%.5f", test_loss);
-        card(t, text, split && strcmp(split, "train") == 0 ? "training loss, evaluated" : "test loss");
+        card(t, text, split && strcmp(split, "train") == 0 ? "loss on the training images" : "test loss");
     }
     if (run->epoch_count > 0) {
         card(t, lt_show_seconds(text, lt_report_train_seconds(run)), "training");
@@ -160,6 +161,26 @@ static void train_command(lt_text *t, const lt_report_run *run) {
     lt_escape(t, run->folder);
 }
 
+/* Word by word, so that a line breaks between words and not at a hyphen. */
+static void put_command(lt_text *t, const char *command) {
+    while (*command) {
+        size_t length = strcspn(command, " ");
+        char *word = strndup(command, length);
+        if (!word) {
+            t->failed = 1;
+            return;
+        }
+        lt_put(t, "<span class=\"word\">");
+        lt_escape(t, word);
+        lt_put(t, "</span>");
+        free(word);
+        command += length;
+        length = strspn(command, " ");
+        lt_put_bytes(t, command, length);
+        command += length;
+    }
+}
+
 void lt_section_reproduce(lt_text *t, lt_place place, const lt_report_run *run) {
     const lt_json_node *config = run->part[LT_PART_CONFIG], *journal = run->part[LT_PART_JOURNAL];
     const char *command = lt_get_text(journal, "command"), *net_text = lt_get_text(config, "net_text");
@@ -167,7 +188,7 @@ void lt_section_reproduce(lt_text *t, lt_place place, const lt_report_run *run) 
     if (command || config) {
         lt_put(t, "<pre>");
         if (command) {
-            lt_escape(t, command);
+            put_command(t, command);
         } else {
             train_command(t, run);
         }

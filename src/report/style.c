@@ -29,11 +29,13 @@ const char *const lt_page_style =
     "font-size:1.55rem;line-height:1.25;font-variant-numeric:tabular-nums}.card span{color:var(--muted);"
     "font-size:.88rem}\n"
     /* Tables */
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}th{font-weight:600;text-align:left}"
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;overflow-wrap:normal}th{font-weight:"
+    "600;text-align:left}"
     "thead th{color:var(--muted);font-size:.88rem;font-weight:500}\n"
     ".data td,.data th{padding:.25rem .7rem;border-bottom:1px solid var(--rule)}.data td,.data thead th"
-    "{text-align:right}.data thead th:first-child,.data.text td,.data.text thead th{text-align:left}\n"
-    ".scroll{overflow-x:auto;max-height:28rem;overflow-y:auto}\n"
+    "{text-align:right}.data thead th:first-child,.data.text td,.data.text thead "
+    "th{text-align:left}.data.text{width:100%}\n"
+    ".scroll{overflow-x:auto}details .scroll{max-height:28rem;overflow-y:auto}\n"
     ".bars{width:100%}.bars th,.bars td{padding:.18rem .5rem .18rem 0}.bars td:nth-child(2){width:100%}"
     ".bars td:last-child,.bars thead th:last-child{text-align:right;white-space:nowrap;padding-right:0}"
     ".bars tbody th{font-weight:400;white-space:nowrap}.bar{height:1.05rem;border-radius:.2rem;"
@@ -41,10 +43,11 @@ const char *const lt_page_style =
     ".yes{color:var(--yes);font-weight:600}.no{color:var(--no);font-weight:600}.open{color:var(--muted)}\n"
     "details{margin:.6rem 0}summary{cursor:pointer;color:var(--muted);font-size:.92rem}\n"
     "pre{background:var(--panel);border-radius:.5rem;padding:.8rem 1rem;white-space:pre-wrap;"
-    "font:.88rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}\n"
+    "font:.88rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}.word{display:inline-block;"
+    "max-width:100%}\n"
     /* Charts */
     "figure{margin:.8rem 0}.chart{display:block;width:100%;height:auto;overflow:visible}"
-    ".chart text{fill:var(--ink);font-size:15px}.chart .tick,.chart .label,.chart .aside"
+    ".chart text{fill:var(--ink);font-size:12.5px}.chart .tick,.chart .label,.chart .aside"
     "{fill:var(--muted)}.chart .tick{font-variant-numeric:tabular-nums}.grid{stroke:var(--rule)}"
     ".line{fill:none;stroke-width:2.5;stroke-linejoin:round}.rung{font-weight:600}.aside"
     "{font-weight:400}\n"
@@ -77,7 +80,8 @@ const char *const lt_page_style =
     /* A phone */
     "@media (max-width:40rem){body{padding:1rem .8rem 3rem;font-size:15px}h1{font-size:1.55rem}"
     ".cards{grid-template-columns:repeat(2,minmax(0,1fr));gap:.6rem}.card{padding:.6rem .8rem}"
-    ".card b{font-size:1.3rem}.chart text{font-size:24px}.chart .aside{display:none}"
+    ".card b{font-size:1.3rem}.chart text{font-size:24px}.chart "
+    ".aside{display:none}.line{stroke-width:4}.dot{r:5.5px}.data{font-size:.9rem}"
     ".bars tbody th{white-space:normal}.matrix{font-size:.68rem}.matrix col:first-child{width:4.6rem}"
     ".data td,.data th{padding:.25rem .45rem}.strip{grid-template-columns:repeat(4,minmax(0,1fr))}"
     ".samples{grid-template-columns:repeat(auto-fill,minmax(4.4rem,1fr))}}\n"
@@ -87,4 +91,4 @@ const char *const lt_page_style =
     "--hit:0 114 178;--miss:213 94 0;--on:#fff;--yes:#00694c;--no:#b34700}"
     "*{-webkit-print-color-adjust:exact;print-color-adjust:exact}body{max-width:none;padding:0;"
     "font-size:11pt}nav{display:none}h2,h3{break-after:avoid}figure,.card,.pair,tr{break-inside:avoid}"
-    ".scroll{max-height:none}}\n";
+    "details .scroll{max-height:none}}\n";

@@ -81,7 +81,8 @@ static void speedup(const lt_report_run *run, latent_target *target) {
                      : strcmp(backend, "cpu") == 0  ? &cpu
                      : strcmp(backend, "ref") == 0  ? &ref
                                                     : NULL;
-        if (of && seconds > 0 && !(*of <= seconds)) {
+        /* The first rung of the CPU is the baseline, as in the ladder itself; of the GPU the best counts. */
+        if (of && seconds > 0 && (isnan(*of) || (of == &gpu && seconds < *of))) {
             *of = seconds;
         }
     }
