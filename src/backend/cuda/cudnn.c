@@ -28,12 +28,9 @@ static const char *variant(lt_cuda *cuda, const lt_conv *conv, lt_pass pass) {
 
 /* scratch: workspace; tensors rewritten as NCHW; the gradient of the summed weights. */
 static size_t planar_bytes(const lt_conv *conv, int n) {
-    size_t images = (size_t)n * sizeof(float);
-    size_t in = (size_t)(lt_cudnn_transposed(conv) ? conv->H * conv->W : conv->UH * conv->UW);
-    size_t taps = lt_cudnn_transposed(conv) ? 16 : (size_t)conv->R * (size_t)conv->S;
-    return lt_cuda_round(images * in * (size_t)conv->C) +
-           lt_cuda_round(images * (size_t)conv->OH * (size_t)conv->OW * (size_t)conv->K) +
-           lt_cuda_round(taps * (size_t)conv->C * (size_t)conv->K * sizeof(float));
+    size_t bytes[3];
+    lt_cudnn_tensor_bytes(conv, n, bytes);
+    return lt_cuda_round(bytes[0]) + lt_cuda_round(bytes[1]) + lt_cuda_round(bytes[2]);
 }
 
 static size_t packed_bytes(const lt_conv *conv) {
@@ -47,7 +44,7 @@ static void memory(lt_cuda *cuda, const lt_conv *conv, int batch, int training, 
         return;
     }
     *persist = packed_bytes(conv);
-    *scratch = LT_CUDNN_WORKSPACE + planar_bytes(conv, batch) + packed_bytes(conv);
+    *scratch = lt_cudnn_workspace(conv, batch) + planar_bytes(conv, batch) + packed_bytes(conv);
 }
 
 static latent_status prepare(latent_context *ctx, lt_cuda *cuda, const lt_conv_call *call) {
@@ -100,7 +97,7 @@ static cudnnStatus_t convolve_planar(lt_cuda *cuda, const lt_cudnn_plan *plan, c
                                      const lt_cudnn_choice *choice) {
     lt_libraries *lib = cuda->libraries;
     const float one = 1, zero = 0, beta = j->add ? 1 : 0;
-    char *at = j->scratch + LT_CUDNN_WORKSPACE;
+    char *at = j->scratch + lt_cudnn_workspace(&plan->conv, plan->n);
     float *x = (float *)at, *y = (float *)(at + lt_cuda_round(plan->x_bytes));
     float *w = (float *)((char *)y + lt_cuda_round(plan->y_bytes));
     const float *given[3] = {j->x, j->y, j->w};
@@ -194,7 +191,7 @@ static latent_status weight_gradient(latent_context *ctx, lt_cuda *cuda, const l
         goto done;
     }
     char *scratch = call->scratch;
-    float *packed = (float *)(scratch + LT_CUDNN_WORKSPACE + planar_bytes(conv, call->n));
+    float *packed = (float *)(scratch + lt_cudnn_workspace(conv, call->n) + planar_bytes(conv, call->n));
     job transposed = {LT_CUDNN_FILTER, call->dz, NULL, call->u, packed, 0, scratch};
     LT_TRY(run(ctx, cuda, plan, &transposed));
     lt_launch_k4s2_unpack(cuda->stream, conv->K, conv->C, packed, call->dw);

@@ -30,6 +30,22 @@ int lt_cudnn_transposed(const lt_conv *conv) {
            conv->pad_bottom == 1 && conv->pad_left == 1 && conv->pad_right == 1;
 }
 
+void lt_cudnn_tensor_bytes(const lt_conv *conv, int n, size_t bytes[3]) {
+    int transposed = lt_cudnn_transposed(conv);
+    size_t image = (size_t)n * sizeof(float), C = (size_t)conv->C, K = (size_t)conv->K;
+    size_t taps = transposed ? 16 : (size_t)conv->R * (size_t)conv->S;
+    size_t in = transposed ? (size_t)conv->H * (size_t)conv->W : (size_t)conv->UH * (size_t)conv->UW;
+    bytes[0] = image * in * C;
+    bytes[1] = image * (size_t)conv->OH * (size_t)conv->OW * K;
+    bytes[2] = taps * C * K * sizeof(float);
+}
+
+size_t lt_cudnn_workspace(const lt_conv *conv, int n) {
+    size_t bytes[3];
+    lt_cudnn_tensor_bytes(conv, n, bytes);
+    return lt_cuda_round(((size_t)4 << 20) + 4 * (bytes[0] + bytes[1] + bytes[2]));
+}
+
 static void tensor_free(lt_libraries *libraries, cudnnTensorDescriptor_t tensor) {
     if (tensor) {
         (void)libraries->cudnn.cudnnDestroyTensorDescriptor(tensor);
@@ -107,7 +123,7 @@ static void consider(lt_cudnn_plan *plan, lt_cudnn_way way, int planar, int algo
     int strict = math == CUDNN_FMA_MATH || math == CUDNN_DEFAULT_MATH;
     int *count = &plan->choice_count[way];
     if (result == CUDNN_STATUS_SUCCESS && determinism == CUDNN_DETERMINISTIC && strict &&
-        workspace <= LT_CUDNN_WORKSPACE && *count < LT_CUDNN_CHOICES) {
+        workspace <= lt_cudnn_workspace(&plan->conv, plan->n) && *count < LT_CUDNN_CHOICES) {
         plan->choices[way][*count] = (lt_cudnn_choice){algorithm, planar, workspace};
         (*count)++;
     }

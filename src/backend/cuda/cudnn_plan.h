@@ -38,9 +38,10 @@ typedef struct lt_cudnn_plan {
     int chosen[LT_CUDNN_WAYS]; /* the first that did not refuse */
 } lt_cudnn_plan;
 
-/* Workspace that an algorithm may have. */
-enum { LT_CUDNN_WORKSPACE = 256 << 20 };
-
+/* Workspace that an algorithm may have, in bytes: some, and a few times the tensors. Grows with n. */
+size_t lt_cudnn_workspace(const lt_conv *conv, int n);
+/* Bytes of the three tensors, in the order in, out, weights. */
+void lt_cudnn_tensor_bytes(const lt_conv *conv, int n, size_t bytes[3]);
 /* 1: the op runs as the transposed form. */
 int lt_cudnn_transposed(const lt_conv *conv);
 /* The plan for the shape, made at first sight. */

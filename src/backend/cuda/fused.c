@@ -21,9 +21,6 @@ enum { BLOCKS = 128, FEW_BLOCKS = 96, STRIPS_MIN = 16, SPLITS_MAX = 8 };
 enum { WEIGHT_BLOCKS = 256, WEIGHT_STRIPS_MIN = 32, WEIGHT_SPLITS_MAX = 64, BIAS_SPLITS = 256 };
 enum { THIN_FILTERS = 16 };
 
-/* Where splits > 1, tiles * splits <= BLOCKS: what the partials of a split pass take at most. */
-static const size_t split_bytes = (size_t)BLOCKS * LT_FUSED_BM * 128 * sizeof(float);
-
 typedef enum route { TILED, DIRECT, PHASES, THIN } route;
 
 static int divide_up(int a, int b) {
@@ -123,6 +120,13 @@ static lt_fused_split split_pixels(int tiles, int pixels) {
     return split;
 }
 
+/* What the partials of a split pass take at most, for any batch up to n: tiles * splits <= BLOCKS where there
+ * are any. `values` are the outputs of one image. */
+static size_t split_bytes(size_t values, int n) {
+    size_t most = (size_t)BLOCKS * LT_FUSED_BM * 128, all = SPLITS_MAX * values * (size_t)n;
+    return sizeof(float) * (all < most ? all : most);
+}
+
 /* Rows, columns and splits of the weight gradient's product. */
 typedef struct weight_plan {
     lt_fused_pass pass;
@@ -173,7 +177,10 @@ static void memory(lt_cuda *cuda, const lt_conv *conv, int batch, int training, 
     }
     out->mask = training ? lt_mask_bytes(conv, batch) : 0;
     out->persist = is_k4s2(conv) ? 16 * (size_t)conv->K * (size_t)conv->C * sizeof(float) : 0;
-    want(&out->scratch, split_bytes);
+    size_t outputs = (size_t)conv->OH * (size_t)conv->OW * (size_t)conv->K;
+    size_t inputs = (size_t)conv->H * (size_t)conv->W * (size_t)conv->C;
+    want(&out->scratch, split_bytes(outputs, batch));
+    want(&out->scratch, training ? split_bytes(inputs, batch) : 0);
     if (forward == THIN) {
         want(&out->scratch, thin_bytes(conv, batch) + LT_LOSS_BLOCKS_MAX * sizeof(double));
     }
