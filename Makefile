@@ -57,7 +57,7 @@ clean:
 
 help:
 	@echo "make            build $(PROGRAM) and the libraries"
-	@echo "make demo       install what is missing, build, train a small autoencoder on synthetic images"
+	@echo "make demo       install what is missing, build, run the whole way in small and write a report"
 	@echo "make test       install what is missing, build, run all tests"
 	@echo "make check      style: format, include law, lengths"
 	@echo "make sanitize   all tests under AddressSanitizer and UndefinedBehaviorSanitizer"
