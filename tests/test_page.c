@@ -1,4 +1,4 @@
-/* test_report.c: the page is well-formed, loads nothing, and lets nothing through that a run folder holds. */
+/* test_page.c: the page is well-formed, loads nothing, and lets nothing through that a run folder holds. */
 #include "scratch.h"
 
 #include "io/safetensors.h"
