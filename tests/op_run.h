@@ -25,11 +25,21 @@ typedef struct variant {
 /* Every way to compute that a build may have. What a backend of this build cannot do on this machine is
  * reported as skipped; its defaults it must do wherever its probe says yes. */
 static const variant variants[] = {
-    {"ref", NULL, NULL, NULL},        {"cpu", NULL, NULL, NULL},        {"cpu", "fp32", "plain", NULL},
-    {"cpu", "fp32", "avx2", NULL},    {"cpu", "fp32", "avx512", NULL},  {"cpu", "bf16", "amx", NULL},
-    {"cuda", NULL, NULL, NULL},       {"cuda", "fp32", NULL, "basic"},  {"cuda", "fp32", NULL, "tiled"},
-    {"cuda", "fp32", NULL, "fused"},  {"cuda", "fp32", NULL, "gemm"},   {"cuda", "fp32", NULL, "cudnn"},
-    {"cuda", "bf16", NULL, "tensor"}, {"cuda", "bf16", NULL, "hopper"},
+    {"ref", NULL, NULL, NULL},
+    {"cpu", NULL, NULL, NULL},
+    {"cpu", "fp32", "plain", NULL},
+    {"cpu", "fp32", "avx2", NULL},
+    {"cpu", "fp32", "avx512", NULL},
+    {"cpu", "bf16", "amx", NULL},
+    {"cpu", "bf16", "amx-emulated", NULL},
+    {"cuda", NULL, NULL, NULL},
+    {"cuda", "fp32", NULL, "basic"},
+    {"cuda", "fp32", NULL, "tiled"},
+    {"cuda", "fp32", NULL, "fused"},
+    {"cuda", "fp32", NULL, "gemm"},
+    {"cuda", "fp32", NULL, "cudnn"},
+    {"cuda", "bf16", NULL, "tensor"},
+    {"cuda", "bf16", NULL, "hopper"},
 };
 
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
