@@ -39,7 +39,7 @@ typedef struct cli_command {
 extern const cli_command cli_command_train, cli_command_eval, cli_command_reconstruct, cli_command_compare,
     cli_command_export, cli_command_import, cli_command_info, cli_command_data, cli_command_bench,
     cli_command_selftest, cli_command_bench_ladder, cli_command_profile, cli_command_features,
-    cli_command_report, cli_command_run;
+    cli_command_report, cli_command_run, cli_command_svm;
 
 /* ---- session.c: messages, signals, the end of the program ---- */
 

@@ -9,11 +9,10 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
-    &cli_command_run,     &cli_command_train,    &cli_command_features,
-    &cli_command_eval,    &cli_command_report,   &cli_command_reconstruct,
-    &cli_command_compare, &cli_command_export,   &cli_command_import,
-    &cli_command_bench,   &cli_command_selftest, &cli_command_profile,
-    &cli_command_data,    &cli_command_info,     NULL,
+    &cli_command_run,     &cli_command_train,  &cli_command_features,    &cli_command_svm,
+    &cli_command_eval,    &cli_command_report, &cli_command_reconstruct, &cli_command_compare,
+    &cli_command_export,  &cli_command_import, &cli_command_bench,       &cli_command_selftest,
+    &cli_command_profile, &cli_command_data,   &cli_command_info,        NULL,
 };
 
 /* The last word of a command's name: what is typed after the words before it. */

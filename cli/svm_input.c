@@ -1,0 +1,151 @@
+/* svm_input.c: features and labels for `latent svm`, from wherever they lie. */
+#include "format.h"
+#include "svm_job.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const cli_option options[] = {
+    {.name = "labels",
+     .letter = 'l',
+     .value = "FILE",
+     .type = CLI_STRING,
+     .otherwise = "those of the text or the folder",
+     .help = "labels: an .npy array, or one whole number a line"},
+    {.name = "data",
+     .letter = 'd',
+     .value = "DIR",
+     .type = CLI_STRING,
+     .otherwise = "none",
+     .help = "take the labels of this data set"},
+    {.name = "split",
+     .value = "NAME",
+     .type = CLI_CHOICE,
+     .choices = "train|test",
+     .otherwise = "train to train, test to predict",
+     .help = "which rows of a folder, which labels of a data set"},
+    {.name = "subset",
+     .value = "N|P%",
+     .type = CLI_SUBSET,
+     .otherwise = "all",
+     .help = "only the first N rows, or the first P percent"},
+};
+
+const cli_group cli_svm_input_group = {"Input", options, sizeof options / sizeof *options};
+
+void cli_svm_input_free(cli_svm_input *input) {
+    free(input->path);
+    latent_rows_free(&input->rows);
+    latent_free(input->own_labels);
+    memset(input, 0, sizeof *input);
+}
+
+/* The labels of a data set's split. */
+static int read_set(cli_session *session, const char *folder, latent_split split, cli_svm_input *out,
+                    size_t *count) {
+    latent_dataset *data = NULL;
+    latent_dataset_info info;
+    int code = cli_open_data(session, folder, NULL, &data);
+    if (code == CLI_OK) {
+        latent_dataset_get_info(data, &info);
+        const uint8_t *labels = latent_dataset_labels(data, split);
+        *count = (size_t)info.count[split];
+        out->own_labels = malloc((*count + 1) * sizeof *out->own_labels);
+        cli_need_memory(out->own_labels);
+        for (size_t i = 0; i < *count; i++) {
+            out->own_labels[i] = labels[i];
+        }
+    }
+    latent_dataset_destroy(data);
+    return code;
+}
+
+/* --labels, --data, or the file that 'latent features' put beside the features. */
+static int read_labels(cli_session *session, const cli_arguments *arguments, const char *folder,
+                       latent_split split, cli_svm_input *out) {
+    const char *file = cli_string(arguments, "labels"), *set = cli_string(arguments, "data");
+    char *beside = NULL;
+    size_t count = 0;
+    int code = CLI_OK;
+    if (file && set) {
+        return cli_usage(arguments->command, "--labels names a file and --data a set of labels: give one");
+    }
+    if (folder && !file && !set) {
+        code = cli_status(session, latent_features_path(session->ctx, folder, split, 1, LATENT_NPY, &beside));
+        file = beside;
+    }
+    if (code == CLI_OK && file) {
+        code = cli_status(session, latent_labels_read(session->ctx, file, &out->own_labels, &count));
+    } else if (code == CLI_OK && set) {
+        code = read_set(session, set, split, out, &count);
+    }
+    if (code == CLI_OK && out->own_labels && count != out->rows.n) {
+        code = cli_fail(session, "%s: %zu labels for the %zu rows of %s; there must be one for each",
+                        file ? file : set, count, out->rows.n, out->path);
+    }
+    latent_free(beside);
+    return code;
+}
+
+static int read_rows(cli_session *session, const latent_svm_info *model, cli_svm_input *out) {
+    size_t columns = model && !model->open_width ? model->d : 0;
+    int code = cli_status(session, latent_rows_read(session->ctx, out->path, columns, &out->rows));
+    /* LIBSVM's text says only how far its values reach; sparse rows that reach less far are filled up. */
+    if (code == CLI_OK && model && out->rows.d < model->d) {
+        latent_rows_free(&out->rows);
+        code = cli_status(session, latent_rows_read(session->ctx, out->path, model->d, &out->rows));
+    }
+    return code;
+}
+
+int cli_svm_read(cli_session *session, const cli_arguments *arguments, const char *operand,
+                 latent_split split, int needs_labels, const latent_svm_info *model, cli_svm_input *out) {
+    const char *named = cli_string(arguments, "split");
+    const cli_value *subset = cli_get(arguments, "subset");
+    const char *folder = cli_is_folder(operand) ? operand : NULL;
+    char *path = NULL;
+    int code = CLI_OK;
+    split = !named ? split : strcmp(named, "train") == 0 ? LATENT_TRAIN : LATENT_TEST;
+    if (folder) {
+        code = cli_status(session, latent_features_path(session->ctx, folder, split, 0, LATENT_NPY, &path));
+    }
+    if (code == CLI_OK) {
+        out->path = strdup(path ? path : operand);
+        cli_need_memory(out->path);
+        code = read_rows(session, model, out);
+    }
+    latent_free(path);
+    if (code == CLI_OK) {
+        code = read_labels(session, arguments, folder, split, out);
+    }
+    out->labels = out->own_labels ? out->own_labels : out->rows.labels;
+    if (code == CLI_OK && needs_labels && !out->labels) {
+        code = cli_usage(arguments->command, "%s has no labels: give --labels FILE or --data DIR", out->path);
+    }
+    out->x = out->rows.x;
+    out->n = out->rows.n;
+    out->d = out->rows.d;
+    if (code == CLI_OK && subset->given) {
+        size_t wanted =
+            subset->real > 0 ? (size_t)(subset->real / 100 * (double)out->n + 0.5) : (size_t)subset->integer;
+        out->n = wanted < 1 ? 1 : wanted < out->n ? wanted : out->n;
+    }
+    return code;
+}
+
+void cli_svm_progress(void *user, latent_svm_stage stage, uint64_t done, uint64_t total, uint64_t memory) {
+    static const char *const names[] = {"kernel matrix", "pairs", "rows"};
+    cli_session *session = user;
+    char right[160];
+    if (stage == LATENT_SVM_MATRIX && done == 0 && memory > 0) {
+        cli_note(session, "memory  %s for the kernel matrix", cli_bytes(memory).s);
+    }
+    snprintf(right, sizeof right, "%s of %s", cli_count(done).s, cli_count(total).s);
+    if (cli_progress_due(&session->progress, 30)) {
+        cli_progress_line(&session->progress, "%s  %s", names[stage], right);
+    } else {
+        cli_progress_bar(&session->progress, total > 0 ? (double)done / (double)total : 0, names[stage],
+                         right);
+    }
+}
