@@ -249,6 +249,38 @@ static void test_memory_and_formats(void **state) {
     latent_model_destroy(model);
 }
 
+/* More images than go through at once: chunks follow each other in order, whatever is written meanwhile. */
+static void test_several_chunks(void **state) {
+    fixture *fx = *state;
+    enum { IMAGES = 2100 };
+    latent_model *model = fixture_model(fx, 1);
+    latent_features_options options = no_steps();
+    latent_features_info info;
+    latent_dataset *data = fixture_data(IMAGES);
+    float *wanted = malloc((size_t)IMAGES * WIDTH * sizeof *wanted);
+    OK(fx, latent_features_extract(fx->ctx, model, data, &options, fx->run, &info));
+    for (int split = 0; split < 2; split++) {
+        OK(fx, latent_model_encode(fx->ctx, model, data->images[split], IMAGES, wanted));
+        float *x = read_rows(fx, fx->run, split ? "test.npy" : "train.npy", IMAGES, WIDTH);
+        assert_memory_equal(x, wanted, (size_t)IMAGES * WIDTH * sizeof *x);
+        free(x);
+    }
+    free(wanted);
+    options.standardize = options.l2 = 1;
+    OK(fx, latent_features_extract(fx->ctx, model, data, &options, fx->run, &info));
+    options.memory = 1;
+    OK(fx, latent_features_extract(fx->ctx, model, data, &options, fx->other, &info));
+    size_t a_bytes = 0, b_bytes = 0;
+    char *a = fixture_file(fx, fx->run, "train.npy", &a_bytes);
+    char *b = fixture_file(fx, fx->other, "train.npy", &b_bytes);
+    assert_int_equal(a_bytes, b_bytes);
+    assert_memory_equal(a, b, a_bytes);
+    free(a);
+    free(b);
+    latent_dataset_destroy(data);
+    latent_model_destroy(model);
+}
+
 static int entries(const char *folder) {
     char command[200], text[16] = "";
     snprintf(command, sizeof command, "ls -A %s | wc -l", folder);
@@ -382,6 +414,7 @@ int main(void) {
         FIXTURE_TEST(test_disk_full),
         FIXTURE_TEST(test_interrupted),
         FIXTURE_TEST(test_subset_and_digest),
+        FIXTURE_TEST(test_several_chunks),
         FIXTURE_TEST(test_refusals),
         FIXTURE_TEST(test_hostile_record),
     };

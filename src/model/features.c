@@ -3,8 +3,8 @@
  * Images go through in chunks: the encoder (twice where the mirrored image is added), from NHWC to rows of
  * CHW, then the mean, the deviation and the length, then the file. Standardizing needs the mean of all
  * training rows before the first can be written, so they wait in memory if they fit in what is allowed, and
- * are computed a second time if not; both ways give the same bits. Both feature files are complete under
- * their temporary names before either takes its place.
+ * are computed a second time if not; both ways give the same bits. A chunk is written while the next one is
+ * computed. Both feature files are complete under their temporary names before either takes its place.
  */
 #include "model/features.h"
 
@@ -14,12 +14,22 @@
 #include "model/model.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <time.h>
 
 enum { CHUNK = 10 * LT_INFER_BATCH };
+
+typedef struct chunk { /* that is being written */
+    int split;
+    const float *rows;
+    size_t n;
+    latent_status status;
+    pthread_t thread;
+    int started;
+} chunk;
 
 typedef struct extraction {
     latent_context *ctx;
@@ -31,12 +41,14 @@ typedef struct extraction {
     int count[2];
     uint8_t *mirrored;       /* a chunk of images */
     float *front, *back;     /* a chunk of the encoder's output */
-    float *rows;             /* a chunk, ready to be finished */
+    float *rows[2];          /* a chunk to be computed while the other is written */
     float *kept;             /* all training rows, or NULL */
     float *mean, *deviation; /* NULL: not standardized */
     lt_npy_writer *npy[2];
     lt_writer *raw[2];
-    int done, total; /* images, for the progress; both passes count */
+    chunk writing;
+    latent_context writer; /* the writing thread's */
+    int done, total;       /* images, for the progress; both passes count */
     latent_features_info *info;
 } extraction;
 
@@ -88,7 +100,7 @@ static latent_status measure(extraction *e) {
     LT_TRY(lt_alloc(e->ctx, e->width * sizeof *e->mean, "column deviations", (void **)&e->deviation));
     for (int first = 0; first < e->count[LATENT_TRAIN]; first += CHUNK) {
         int n = chunk_size(e, LATENT_TRAIN, first);
-        float *rows = e->kept ? e->kept + (size_t)first * e->width : e->rows;
+        float *rows = e->kept ? e->kept + (size_t)first * e->width : e->rows[0];
         LT_TRY(encode_chunk(e, LATENT_TRAIN, first, n, rows));
         double began = now();
         lt_columns_add(&columns, rows, (size_t)n);
@@ -100,38 +112,70 @@ done:
     return status;
 }
 
-static latent_status put_rows(extraction *e, int split, const float *rows, size_t n) {
-    return e->npy[split] ? lt_npy_put(e->ctx, e->npy[split], rows, n * e->width)
-                         : lt_writer_put(e->ctx, e->raw[split], rows, n * e->width * sizeof *rows);
+/* The thread that writes a chunk. Its failures go to a context of its own until it is joined. */
+static void *write_chunk(void *user) {
+    extraction *e = user;
+    chunk *c = &e->writing;
+    c->status = e->npy[c->split]
+                    ? lt_npy_put(&e->writer, e->npy[c->split], c->rows, c->n * e->width)
+                    : lt_writer_put(&e->writer, e->raw[c->split], c->rows, c->n * e->width * sizeof *c->rows);
+    return NULL;
+}
+
+/* Waits until the chunk before is written. */
+static latent_status finish_writing(extraction *e) {
+    double began = now();
+    if (e->writing.started) {
+        pthread_join(e->writing.thread, NULL);
+    }
+    e->info->write_seconds += now() - began;
+    latent_status status = e->writing.status;
+    memset(&e->writing, 0, sizeof e->writing);
+    return status == LATENT_OK ? status : lt_fail(e->ctx, status, "%s", e->writer.message);
+}
+
+static latent_status start_writing(extraction *e, int split, const float *rows, size_t n) {
+    latent_status status = finish_writing(e);
+    if (status == LATENT_OK) {
+        e->writing = (chunk){.split = split, .rows = rows, .n = n};
+        e->writing.started = pthread_create(&e->writing.thread, NULL, write_chunk, e) == 0;
+        if (!e->writing.started) {
+            write_chunk(e);
+        }
+    }
+    return status;
+}
+
+static latent_status finish_chunk(extraction *e, int split, int first, size_t n, float *rows) {
+    double began = now();
+    size_t bad = lt_rows_finish(rows, n, e->width, e->mean, e->deviation, e->options->l2);
+    e->info->compute_seconds += now() - began;
+    if (bad < n) {
+        return lt_fail(e->ctx, LATENT_ERROR_NUMERIC,
+                       "%s image %zu has features that are not finite numbers; the weights of the model are "
+                       "of no use",
+                       split == LATENT_TRAIN ? "training" : "test", (size_t)first + bad);
+    }
+    return LATENT_OK;
 }
 
 static latent_status write_split(extraction *e, int split) {
     latent_status status = LATENT_OK;
     const float *kept = split == LATENT_TRAIN ? e->kept : NULL;
-    for (int first = 0; first < e->count[split]; first += CHUNK) {
+    for (int first = 0, turn = 0; first < e->count[split]; first += CHUNK, turn = !turn) {
         int n = chunk_size(e, split, first);
-        float *rows = kept ? e->kept + (size_t)first * e->width : e->rows;
+        float *rows = kept ? e->kept + (size_t)first * e->width : e->rows[turn];
         if (!kept) {
             LT_TRY(encode_chunk(e, split, first, n, rows));
         }
-        double began = now();
-        size_t bad = lt_rows_finish(rows, (size_t)n, e->width, e->mean, e->deviation, e->options->l2);
-        e->info->compute_seconds += now() - began;
-        if (bad < (size_t)n) {
-            status = lt_fail(e->ctx, LATENT_ERROR_NUMERIC,
-                             "%s image %zu has features that are not finite numbers; the weights of the "
-                             "model are of no use",
-                             split == LATENT_TRAIN ? "training" : "test", (size_t)first + bad);
-            goto done;
-        }
-        began = now();
-        LT_TRY(put_rows(e, split, rows, (size_t)n));
-        e->info->write_seconds += now() - began;
+        LT_TRY(finish_chunk(e, split, first, (size_t)n, rows));
+        LT_TRY(start_writing(e, split, rows, (size_t)n));
         if (e->ctx->interrupted) {
             status = lt_fail(e->ctx, LATENT_INTERRUPTED, "interrupted; no features were written");
             goto done;
         }
     }
+    LT_TRY(finish_writing(e));
 done:
     return status;
 }
@@ -229,11 +273,12 @@ static latent_status prepare(extraction *e) {
     e->width = e->pixels * e->channels;
     e->count[0] = e->options->subset ? e->options->subset : e->set.count[LATENT_TRAIN];
     e->count[1] = e->set.count[LATENT_TEST];
-    size_t chunk = CHUNK * e->width * sizeof(float);
-    LT_TRY(lt_alloc(e->ctx, chunk, "a chunk of features", (void **)&e->front));
-    LT_TRY(lt_alloc(e->ctx, chunk, "a chunk of features", (void **)&e->rows));
+    size_t bytes = CHUNK * e->width * sizeof(float);
+    LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->front));
+    LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->rows[0]));
+    LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->rows[1]));
     if (e->options->flip) {
-        LT_TRY(lt_alloc(e->ctx, chunk, "a chunk of features", (void **)&e->back));
+        LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->back));
         LT_TRY(lt_alloc(e->ctx, CHUNK * image, "mirrored images", (void **)&e->mirrored));
     }
     uint64_t all = (uint64_t)e->count[0] * e->width * sizeof(float);
@@ -261,6 +306,9 @@ done:
 }
 
 static void release(extraction *e) {
+    if (e->writing.started) { /* something else failed meanwhile */
+        pthread_join(e->writing.thread, NULL);
+    }
     for (int split = 0; split < 2; split++) {
         lt_npy_abort(e->npy[split]);
         lt_writer_abort(e->raw[split]);
@@ -268,7 +316,8 @@ static void release(extraction *e) {
     free(e->mirrored);
     free(e->front);
     free(e->back);
-    free(e->rows);
+    free(e->rows[0]);
+    free(e->rows[1]);
     free(e->kept);
     free(e->mean);
     free(e->deviation);
