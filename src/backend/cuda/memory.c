@@ -65,6 +65,7 @@ latent_status lt_cuda_upload(latent_context *ctx, lt_backend *backend, void *to,
                              size_t bytes) {
     lt_cuda *cuda = (lt_cuda *)backend;
     latent_status status = LATENT_OK;
+    LT_TRY(lt_cuda_device_use(ctx, cuda));
     if (bytes) {
         LT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, cuda->stream));
     }
@@ -77,6 +78,7 @@ latent_status lt_cuda_download(latent_context *ctx, lt_backend *backend, void *t
                                size_t bytes) {
     lt_cuda *cuda = (lt_cuda *)backend;
     latent_status status = LATENT_OK;
+    LT_TRY(lt_cuda_device_use(ctx, cuda));
     if (bytes) {
         LT_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, cuda->stream));
     }

@@ -68,6 +68,12 @@ __device__ static inline float4 load_four(const float *from, int room, bool alig
     return four;
 }
 
+/* Four numbers at a multiple of 4 of a row that has `length`, a multiple of 4; 0 past its end, or where there
+ * is no row. */
+__device__ static inline float4 quad_or_zero(const float *row, int at, int length) {
+    return row && at < length ? *(const float4 *)(row + at) : make_float4(0, 0, 0, 0);
+}
+
 /* Four terms of the sum for one row or column: down a column of the strip. */
 __device__ static inline void store_down(float *to, int stride, float4 four) {
     to[0] = four.x;

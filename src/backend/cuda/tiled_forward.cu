@@ -3,7 +3,8 @@
  *   z[pixel][k] = b[k] + sum over (r, s, c) of u[pixel moved by (r, s)][c] * w[k][r][s][c]
  *
  * Rows of the tile are output pixels, columns filters. The sum is walked tap by tap (3x3 unrolled: the taps
- * become constants) and 16 channels at a time; each thread fetches four channels with one 16-byte load.
+ * become constants) and 16 channels at a time; each thread fetches four channels with one 16-byte load. A
+ * thread loads for the same pixels and the same filter throughout, so where they are is worked out once.
  * Where C is no multiple of 4, as for an RGB input, four channels would straddle taps: then the sum is
  * walked flat, (r, s, c) as one index, number by number.
  */
@@ -30,7 +31,7 @@ __device__ static pixel locate(const lt_conv &v, int n, const float *u, int inde
 __device__ static const float *seen(const lt_conv &v, const pixel &p, int r, int s) {
     int y = p.y + r, x = p.x + s;
     bool inside = p.real && y >= 0 && y < v.UH && x >= 0 && x < v.UW;
-    return inside ? p.image + ((size_t)y * v.UW + x) * v.C : NULL;
+    return inside ? p.image + (y * v.UW + x) * v.C : NULL;
 }
 
 /* Bias, relu, and the mask where it is wanted. */
@@ -51,38 +52,40 @@ __device__ static void store(const lt_conv &v, int n, const float *b, float *z, 
     }
 }
 
-template <class T>
-__device__ static void load_strip(tile_memory<T> &tile, const lt_conv &v, int n, const float *u,
-                                  const float *w, int r, int s, int c) {
-    enum { QUADS = TILED_DEPTH / 4 };
-    for (int i = threadIdx.x; i < T::BM * QUADS; i += TILED_THREADS) {
-        int row = i / QUADS, at = c + i % QUADS * 4;
-        const float *from = seen(v, locate(v, n, u, (int)blockIdx.x * T::BM + row), r, s);
-        float4 four = from ? load_four(from + at, v.C - at, true) : make_float4(0, 0, 0, 0);
-        store_down(&tile.a[i % QUADS * 4][row], T::BM + 4, four);
-    }
-    for (int i = threadIdx.x; i < T::BN * QUADS; i += TILED_THREADS) {
-        int column = i / QUADS, at = c + i % QUADS * 4, k = (int)blockIdx.y * T::BN + column;
-        const float *from = w + ((size_t)(k * v.R + r) * v.S + s) * v.C + at;
-        float4 four = load_four(from, k < v.K ? v.C - at : 0, true);
-        store_down(&tile.b[i % QUADS * 4][column], T::BN + 4, four);
-    }
-}
-
 /* C is a multiple of 4. SIDE 3: the filter is 3x3. SIDE 0: any. */
 template <class T, int SIDE>
 __global__ static void __launch_bounds__(TILED_THREADS)
     tiled_forward(lt_conv v, int n, const float *__restrict__ u, const float *__restrict__ w,
                   const float *__restrict__ b, float *__restrict__ z, uint8_t *__restrict__ mask) {
+    enum { QUADS = TILED_DEPTH / 4, ROWS = TILED_THREADS / QUADS, PIECES = T::BM / ROWS };
     __shared__ tile_memory<T> tile;
     float sums[T::TM][T::TN] = {};
     int R = SIDE ? SIDE : v.R, S = SIDE ? SIDE : v.S;
+    int own = (int)threadIdx.x / QUADS, term = (int)threadIdx.x % QUADS * 4;
+    int k = (int)blockIdx.y * T::BN + own;
+    const float *filter = own < T::BN && k < v.K ? w + (size_t)k * R * S * v.C : NULL;
+    pixel pixels[PIECES];
+#pragma unroll
+    for (int i = 0; i < PIECES; i++) {
+        pixels[i] = locate(v, n, u, (int)blockIdx.x * T::BM + own + i * ROWS);
+    }
 #pragma unroll
     for (int r = 0; r < R; r++) {
 #pragma unroll
         for (int s = 0; s < S; s++) {
-            for (int c = 0; c < v.C; c += TILED_DEPTH) {
-                load_strip<T>(tile, v, n, u, w, r, s, c);
+            const float *from[PIECES], *weights = filter ? filter + (r * S + s) * v.C : NULL;
+#pragma unroll
+            for (int i = 0; i < PIECES; i++) {
+                from[i] = seen(v, pixels[i], r, s);
+            }
+            for (int c = term; c < v.C + term; c += TILED_DEPTH) {
+#pragma unroll
+                for (int i = 0; i < PIECES; i++) {
+                    store_down(&tile.a[term][own + i * ROWS], T::BM + 4, quad_or_zero(from[i], c, v.C));
+                }
+                if (own < T::BN) {
+                    store_down(&tile.b[term][own], T::BN + 4, quad_or_zero(weights, c, v.C));
+                }
                 __syncthreads();
                 tile_multiply<T>(tile, sums);
                 __syncthreads();
