@@ -207,4 +207,29 @@ static void correlate(const lt_cpu_pass *pass, const lt_cpu_group *group, int st
     TILES_END;
 }
 
+/* What the ceiling is measured with: tiles that stay where they are. */
+static double spin(int rounds, float *result) {
+    float zeros[16 * 16] = {0};
+    TILES_USED;
+    TILES_BEGIN;
+    TILE_ZERO(0);
+    TILE_ZERO(1);
+    TILE_ZERO(2);
+    TILE_ZERO(3);
+    TILE_LOAD(4, zeros, LT_CPU_LINE);
+    TILE_LOAD(5, zeros, LT_CPU_LINE);
+    TILE_LOAD(6, zeros, LT_CPU_LINE);
+    TILE_LOAD(7, zeros, LT_CPU_LINE);
+    for (int i = 0; i < rounds; i++) {
+        TILE_MULTIPLY(0, 4, 6);
+        TILE_MULTIPLY(1, 5, 6);
+        TILE_MULTIPLY(2, 4, 7);
+        TILE_MULTIPLY(3, 5, 7);
+    }
+    TILE_STORE(0, zeros, LT_CPU_LINE);
+    TILES_END;
+    *result = zeros[0];
+    return 4.0 * 2 * 16 * 16 * 32 * rounds;
+}
+
 #endif

@@ -161,4 +161,28 @@ static void correlate(const lt_cpu_pass *pass, const lt_cpu_group *group, int st
     }
 }
 
+/* What the ceiling is measured with: as many sums as a tile has, nothing from memory. */
+static double spin(int rounds, float *result) {
+    vec acc[TILE_ROWS][TILE_VECS], factor = vec_set(*result), all = vec_zero();
+    UNROLL for (int r = 0; r < TILE_ROWS; r++) {
+        UNROLL for (int v = 0; v < TILE_VECS; v++) {
+            acc[r][v] = vec_set((float)(r + v));
+        }
+    }
+    for (int i = 0; i < rounds; i++) {
+        UNROLL for (int r = 0; r < TILE_ROWS; r++) {
+            UNROLL for (int v = 0; v < TILE_VECS; v++) {
+                acc[r][v] = vec_fma(acc[r][v], factor, factor);
+            }
+        }
+    }
+    UNROLL for (int r = 0; r < TILE_ROWS; r++) {
+        UNROLL for (int v = 0; v < TILE_VECS; v++) {
+            all = all + acc[r][v];
+        }
+    }
+    vec_store_part(result, all, 1);
+    return 2.0 * TILE_ROWS * TILE_VECS * LANES * rounds;
+}
+
 #endif

@@ -4,25 +4,13 @@
 #define LT_BACKEND_CPU_BODY_LEFT_H
 
 /* A row of the adjoint of (m0+m1+m2, m1-m2-m3), per axis (z0, z0+z1, z0-z1, -z1): winograd. Of the adjoint
- * of (m0+m1, m1-m2), per axis (z0, z0+z1, -z1): upsample. */
-ALWAYS void spread_row(const vec z[4], int stage, int winograd, vec row[2]) {
-    UNROLL for (int i = 0; i < 2; i++) {
-        if (stage == 0) {
-            row[i] = z[i];
-        } else if (stage == 1) {
-            row[i] = z[i] + z[2 + i];
-        } else if (stage == 2 && winograd) {
-            row[i] = z[i] - z[2 + i];
-        } else {
-            row[i] = vec_zero() - z[2 + i];
-        }
-    }
-}
-
+ * of (m0+m1, m1-m2), per axis (z0, z0+z1, -z1): upsample. Stage 1 reads the whole quad and counts db. */
 ALWAYS void left_quads(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, int stage,
                        void *left, float *db, lt_cpu_kind kind) {
     size_t point = ((size_t)pass->width_blocks * pass->out_rows + 1) * 16;
-    int winograd = pass->form == LT_CPU_WINOGRAD;
+    ptrdiff_t ahead = 2 * (ptrdiff_t)s->width * s->channels;
+    int winograd = pass->form == LT_CPU_WINOGRAD, top = stage < 2 || (stage == 2 && winograd),
+        low = stage > 0;
     FOR_CELLS(chunk, row, img, cy, cx) {
         spot places[4];
         for (int i = 0; i < 4; i++) {
@@ -32,12 +20,20 @@ ALWAYS void left_quads(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt
             float *to = line_at(left, (size_t)(c / 16) * pass->out_rows + (size_t)row) + c % 16;
             vec z[4], t[2];
             UNROLL for (int i = 0; i < 4; i++) {
-                z[i] = fetch(s, kind, places[i], pass->width_first * 16 + c);
+                z[i] = vec_zero();
+                if (i < 2 ? top : low) {
+                    z[i] = fetch(s, kind, places[i], pass->width_first * 16 + c);
+                    if (kind != LT_CPU_POOL) {
+                        prefetch(s, kind, places[i], pass->width_first * 16 + c, ahead);
+                    }
+                }
             }
-            if (db) {
+            if (stage == 1 && db) {
                 vec_store(db + c, vec_load(db + c) + ((z[0] + z[1]) + (z[2] + z[3])));
             }
-            spread_row(z, stage, winograd, t);
+            UNROLL for (int i = 0; i < 2; i++) {
+                t[i] = stage == 1 ? z[i] + z[2 + i] : z[i] - z[2 + i];
+            }
             vec_store(to, t[0]);
             vec_store(to + point, t[0] + t[1]);
             if (winograd) {

@@ -57,6 +57,7 @@ ALWAYS void pack_winograd(const lt_cpu_pass *pass, const lt_cpu_source *s, const
     int back = pass->role == LT_CPU_DGRAD, plus = winograd_rows[stage].plus;
     int up = back ? 2 - v->pad_top : v->pad_top, left = back ? 2 - v->pad_left : v->pad_left;
     size_t point = ((size_t)pass->blocks_max * pass->in_rows + 1) * 16;
+    ptrdiff_t ahead = 2 * (ptrdiff_t)s->width * s->channels; /* the next row of cells */
     FOR_CELLS(chunk, row, img, cy, cx) {
         spot a[4], b[4];
         for (int i = 0; i < 4; i++) {
@@ -71,6 +72,12 @@ ALWAYS void pack_winograd(const lt_cpu_pass *pass, const lt_cpu_source *s, const
                 vec first = fetch(s, kind, a[i], pass->depth_first * 16 + c);
                 vec second = fetch(s, kind, b[i], pass->depth_first * 16 + c);
                 d[i] = plus ? first + second : first - second;
+            }
+            if (kind != LT_CPU_POOL) {
+                UNROLL for (int i = 2; i < 4; i++) {
+                    prefetch(s, kind, a[i], pass->depth_first * 16 + c, ahead);
+                    prefetch(s, kind, b[i], pass->depth_first * 16 + c, ahead);
+                }
             }
             vec_store(to, d[0] - d[2]);
             vec_store(to + point, d[1] + d[2]);

@@ -232,6 +232,7 @@ const lt_backend_type lt_backend_cpu = {
     .profile_start = lt_host_profile_start,
     .mark = lt_host_mark,
     .profile_read = lt_host_profile_read,
+    .ceiling = lt_cpu_ceiling,
     .gemm_nt = lt_cpu_gemm_nt,
     .parallel = lt_cpu_run,
     .threads = lt_cpu_threads,

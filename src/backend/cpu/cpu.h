@@ -175,6 +175,8 @@ typedef struct lt_cpu_kernels {
     /* Shifted sums of an image's columns: y, and with `target` the squared error and dy. */
     double (*shift)(const lt_cpu_pass *pass, const float *out, const lt_cpu_result *result, int image,
                     const float *target, double scale, void *dy);
+    /* Multiplies and adds in registers for `rounds` rounds. Returns the operations done. */
+    double (*spin)(int rounds, float *result);
 } lt_cpu_kernels;
 
 typedef struct lt_cpu {
@@ -217,6 +219,8 @@ void lt_cpu_conv_memory(const lt_cpu *cpu, const lt_conv *conv, int batch, int t
 latent_status lt_cpu_conv_prepare(latent_context *ctx, lt_backend *backend, const lt_conv_call *call);
 latent_status lt_cpu_conv_forward(latent_context *ctx, lt_backend *backend, const lt_conv_call *call);
 latent_status lt_cpu_conv_backward(latent_context *ctx, lt_backend *backend, const lt_conv_call *call);
+/* ceiling.c */
+latent_status lt_cpu_ceiling(latent_context *ctx, lt_backend *backend, lt_ceiling *out);
 /* wgrad.c */
 size_t lt_cpu_wgrad_scratch(const lt_cpu *cpu, const lt_conv *conv);
 void lt_cpu_wgrad(const lt_cpu *cpu, const lt_conv_call *call, const lt_cpu_source *dz);

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Multiply-adds below which one thread is done before others are awake. */
+#define SMALL 4e6
+
 typedef struct gemm_job {
     const lt_cpu_gemm *kernel;
     size_t m, n, k;
@@ -68,7 +71,14 @@ latent_status lt_cpu_gemm_nt(latent_context *ctx, lt_backend *backend, size_t m,
     job.packed_floats = (depth * (width + (size_t)job.kernel->rows) + 15) / 16 * 16;
     LT_TRY(lt_host_alloc(ctx, backend, threads * job.packed_floats * sizeof(float), &memory));
     job.packed = memory;
-    lt_cpu_parallel(cpu, (int)(job.row_tasks * column_tasks), gemm_task, &job);
+    int tasks = (int)(job.row_tasks * column_tasks);
+    if ((double)m * (double)n * (double)k < SMALL) {
+        for (int task = 0; task < tasks; task++) {
+            gemm_task(&job, task, 0);
+        }
+    } else {
+        lt_cpu_parallel(cpu, tasks, gemm_task, &job);
+    }
 done:
     lt_host_free(backend, memory);
     return status;

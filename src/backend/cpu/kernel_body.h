@@ -64,6 +64,7 @@ const lt_cpu_kernels KERNELS = {
     .correlate = correlate,
     .reduce = reduce,
     .shift = shift,
+    .spin = spin,
 };
 
 #endif

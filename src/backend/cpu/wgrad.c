@@ -92,6 +92,13 @@ typedef struct wgrad_job {
     cuts c;
 } wgrad_job;
 
+/* Does this stage see a part of dz that no other counts? Phases are each one's own; of the stages of quads,
+ * the second reads them whole. */
+static int counts_db(const lt_cpu_pass *pass, int stage) {
+    int quads = pass->form == LT_CPU_WINOGRAD || pass->form == LT_CPU_UPSAMPLE;
+    return !quads || stage == 1;
+}
+
 static double *db_sums(const wgrad_job *job, int stage) {
     return (double *)(void *)((char *)job->call->scratch + job->c.db) +
            (size_t)stage * (size_t)job->c.whole.width_blocks * 16;
@@ -122,9 +129,9 @@ static void part_task(void *arg, int task, int thread) {
     size_t before = lt_cpu_weights_before(&pass, first_point);
     memset(sums + before, 0,
            (lt_cpu_weights_before(&pass, first_point + pass.stage_points) - before) * sizeof(float));
-    /* Quads are whole in every stage; phases are counted each in its own. */
-    int counts = pass.depth_first == 0 && (stage == 0 || pass.form == LT_CPU_FLAT);
-    double *db = counts ? db_sums(job, stage) + (size_t)pass.width_first * 16 : NULL;
+    double *db = pass.depth_first == 0 && counts_db(&pass, stage)
+                     ? db_sums(job, stage) + (size_t)pass.width_first * 16
+                     : NULL;
     for (int i = 0; db && i < pass.width_blocks * 16; i++) {
         db[i] = 0;
     }
@@ -165,10 +172,9 @@ static void reduce_task(void *arg, int task, int thread) {
                                       (const float *)(const void *)(sums + (size_t)part * c->part_bytes),
                                       k - pass.width_first * 16, call->dw + (size_t)k * filter);
         }
-        int stages = c->whole.form == LT_CPU_FLAT ? c->whole.stages : 1;
         double sum = 0;
-        for (int i = 0; i < stages; i++) {
-            sum += db_sums(job, i)[k];
+        for (int i = 0; i < c->whole.stages; i++) {
+            sum += counts_db(&c->whole, i) ? db_sums(job, i)[k] : 0;
         }
         if (call->db) {
             call->db[k] = (float)((double)call->db[k] + sum);
