@@ -73,9 +73,10 @@ typedef struct lt_svm_matrix_call {
 } lt_svm_matrix_call;
 
 typedef struct lt_svm_matrix_info {
-    uint64_t bytes; /* of backend memory that the matrix takes */
-    int resident;   /* 1: whole; 0: rows are computed when they are needed */
-    double seconds; /* upload and products */
+    uint64_t bytes;        /* of backend memory that the matrix takes */
+    int resident;          /* 1: whole; 0: rows are computed when they are needed */
+    double seconds;        /* upload and products */
+    double upload_seconds; /* of these: rows of the host on their way to the backend */
 } lt_svm_matrix_info;
 
 /* ---- Binary problems ---- */
@@ -139,8 +140,10 @@ typedef struct lt_svm_sums_call {
 typedef struct lt_svm_machine lt_svm_machine; /* support vectors and coefficients, resident */
 
 typedef struct lt_svm_machine_call {
-    lt_svm_rows vectors; /* every support vector once */
-    const float *mean;   /* host [d]: subtracted from the vectors and from the new rows; NULL: nothing is */
+    lt_svm_rows vectors;   /* every support vector once */
+    const uint32_t *order; /* host [vectors.n]: vector i is row order[i] of `vectors`, whose n counts vectors,
+                              not rows: for rows that are on the backend; NULL: row i */
+    const float *mean;     /* host [d]: subtracted from the vectors and from the new rows; NULL: nothing is */
     lt_svm_kernel kernel;
     const double *gamma; /* RBF: host [problems]; mostly all the same number */
     lt_svm_precision precision;

@@ -59,8 +59,8 @@ static latent_status make_rbf(latent_context *ctx, lt_backend *backend, const lt
     m->n = call->vectors.n;
     LT_TRY(lt_aligned_raw(ctx, m->n, m->stride * sizeof(float), "the support vectors", &m->vectors));
     LT_TRY(lt_aligned(ctx, m->n, sizeof(float), "squared lengths", &m->norm));
-    lt_center_rows(backend, &call->vectors, NULL, m->mean, m->vectors, m->stride);
-    LT_TRY(lt_norms(ctx, backend, m->vectors, m->n, m->d, m->stride, NULL, m->norm));
+    lt_center_rows(backend, &call->vectors, call->order, m->mean, m->vectors, m->stride);
+    LT_TRY(lt_norms(ctx, backend, m->vectors, m->n, m->d, m->stride, call->order, m->norm));
     LT_TRY(copy_doubles(ctx, call->coefficients, (size_t)m->problems * m->n, &m->coefficients));
     LT_TRY(lt_calloc(ctx, (size_t)m->problems, stretch_count(m), "coefficients", (void **)&m->stretches));
     m->one_gamma = 1;
@@ -87,7 +87,7 @@ static latent_status make_linear(latent_context *ctx, const lt_svm_machine_call 
         memset(w, 0, m->d * sizeof *w);
         for (size_t i = 0; i < call->vectors.n; i++) {
             double coefficient = call->coefficients[(size_t)p * call->vectors.n + i];
-            const float *x = call->vectors.x + i * call->vectors.stride;
+            const float *x = call->vectors.x + (call->order ? call->order[i] : i) * call->vectors.stride;
             for (size_t c = 0; coefficient != 0 && c < m->d; c++) {
                 w[c] += coefficient * (double)x[c];
             }

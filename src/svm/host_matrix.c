@@ -75,8 +75,9 @@ static latent_status build_whole(latent_context *ctx, lt_host_matrix *m, const l
             return lt_fail(ctx, LATENT_INTERRUPTED, "interrupted while the kernel matrix was computed");
         }
         block_job job = {m, first, last};
-        lt_parallel(m->backend, (int)(last - first), transform_task, &job);
-        lt_parallel(m->backend, (int)((m->n - last + MIRROR - 1) / MIRROR), mirror_task, &job);
+        int split = (last - first) * (m->n - first) >= LT_SPLIT;
+        lt_parallel_if(m->backend, split, (int)(last - first), transform_task, &job);
+        lt_parallel_if(m->backend, split, (int)((m->n - last + MIRROR - 1) / MIRROR), mirror_task, &job);
         done += (uint64_t)(last - first) * (m->n - first + m->n - last + 1) / 2;
         if (progress && progress->call) {
             progress->call(progress->user, done < total ? done : total, total);
@@ -174,7 +175,7 @@ static latent_status matrix_gamma(latent_context *ctx, lt_backend *backend, lt_s
 
 static void matrix_get_info(const lt_svm_matrix *handle, lt_svm_matrix_info *out) {
     const lt_host_matrix *m = (const lt_host_matrix *)handle;
-    *out = (lt_svm_matrix_info){m->bytes, m->k != NULL, m->seconds};
+    *out = (lt_svm_matrix_info){m->bytes, m->k != NULL, m->seconds, 0};
 }
 
 const lt_svm_ops lt_svm_host_ops = {

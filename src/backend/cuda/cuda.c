@@ -7,6 +7,7 @@
 
 #include "backend/cuda/generation.h"
 #include "backend/cuda/libraries.h"
+#include "backend/cuda/svm_cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,4 +210,5 @@ const lt_backend_type lt_backend_cuda = {
     .graph_end = lt_cuda_graph_end,
     .graph_launch = lt_cuda_graph_launch,
     .graph_free = lt_cuda_graph_free,
+    .svm = &lt_cuda_svm_ops,
 };

@@ -20,6 +20,7 @@
     each(cublasSetWorkspace_v2)                                                                              \
     each(cublasSetMathMode)                                                                                  \
     each(cublasSgemm_v2)                                                                                     \
+    each(cublasGemmEx)                                                                                       \
     each(cublasGetStatusString)
 /* clang-format on */
 #endif

@@ -47,8 +47,8 @@ void lt_launch_svm_convert(cudaStream_t stream, const lt_cuda_convert *convert);
 /* norm[i] = squared length of row i as it is stored, in features' units, fp64. */
 void lt_launch_svm_lengths(cudaStream_t stream, const lt_cuda_operand *rows, size_t count, double *norm);
 
-/* Rows in chunks of LT_CUDA_CHUNK: sums[chunk][d] of the columns; bad: the smallest flat index of a value that
- * is not finite, if smaller than what is there. */
+/* Rows in chunks of LT_CUDA_CHUNK: sums[chunk][d] of the columns; bad: the smallest flat index of a value
+ * that is not finite, if smaller than what is there. */
 enum { LT_CUDA_CHUNK = 256, LT_CUDA_SLICE = 1024 };
 void lt_launch_svm_column_sums(cudaStream_t stream, const float *x, size_t first, size_t count, size_t d,
                                size_t stride, double *sums, unsigned long long *bad);
@@ -130,8 +130,7 @@ void lt_launch_svm_large(cudaStream_t stream, const lt_cuda_solver *solver);
 /* ---- K times coefficients: svm_sums.cu ------------------------------------------------------------- */
 
 /* f = y - K beta of all rows of all problems [0, count) of the table. */
-void lt_launch_svm_gradients(cudaStream_t stream, const lt_cuda_solver *solver, int count,
-                             uint32_t rows_max);
+void lt_launch_svm_gradients(cudaStream_t stream, const lt_cuda_solver *solver, int count, uint32_t rows_max);
 /* gap, objective and rho of problems [0, count) from f and beta. */
 void lt_launch_svm_measure(cudaStream_t stream, const lt_cuda_solver *solver, int count);
 /* sums[p][r] = sum over problem p of beta * K[r] for the wanted rows r: rows[wanted[w]] to

@@ -31,8 +31,7 @@ __device__ static float rbf(double gamma, float distance) {
     return power < -87.0f ? 0.0f : expf(power);
 }
 
-template <bool KEEP>
-__global__ static void svm_symmetric(lt_cuda_block b, float *k, float *distance) {
+template <bool KEEP> __global__ static void svm_symmetric(lt_cuda_block b, float *k, float *distance) {
     __shared__ float tile[TILE][TILE + 1], away[KEEP ? TILE : 1][TILE + 1];
     size_t i0 = (size_t)blockIdx.y * TILE, j0 = (size_t)blockIdx.x * TILE;
     int x = threadIdx.x % TILE, y = threadIdx.x / TILE;

@@ -149,13 +149,17 @@ __global__ static void __launch_bounds__(THREADS, 1) svm_smo(lt_cuda_solver s, i
     extern __shared__ double room[];
     __shared__ lt_rise rises[WARPS];
     __shared__ lt_gain gains[WARPS];
+    __shared__ lt_cuda_problem p; /* registers are dear */
     lt_cuda_problem *problem = s.problems + s.active[blockIdx.x];
-    const lt_cuda_problem p = *problem;
+    if (threadIdx.x == 0) {
+        p = *problem;
+    }
+    __syncthreads();
     double *beta = beta_is_shared ? room : s.beta + p.first;
     share<SLOTS> own;
     float kj[SLOTS];
     double step = 0, gap = 0;
-    uint64_t made = 0;
+    uint32_t made = 0;
     int warp = threadIdx.x / 32, outcome = LT_CUDA_RUNNING;
     load(s, p, own, beta);
 #pragma unroll
@@ -217,8 +221,8 @@ static cudaError_t launch(cudaStream_t stream, const lt_cuda_solver *solver, uin
     size_t wanted = rows * sizeof(double), reserved = WARPS * (sizeof(lt_rise) + sizeof(lt_gain)) + 1024;
     int fits = wanted + reserved <= shared;
     size_t dynamic = fits ? wanted : 0;
-    cudaError_t error = cudaFuncSetAttribute(svm_smo<SLOTS, RBF>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             (int)dynamic);
+    cudaError_t error =
+        cudaFuncSetAttribute(svm_smo<SLOTS, RBF>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)dynamic);
     if (error == cudaSuccess) {
         svm_smo<SLOTS, RBF><<<(unsigned)solver->count, THREADS, dynamic, stream>>>(*solver, fits);
     }

@@ -62,8 +62,8 @@ typedef struct lt_rise {
     uint32_t row;
 } lt_rise;
 
-/* ... and the partner of the largest gain: its row, f, beta and K[i][j]. gain is the float's bits plus one; 0:
- * there is none. */
+/* ... and the partner of the largest gain: its row, f, beta and K[i][j]. gain is the float's bits plus one;
+ * 0: there is none. */
 typedef struct lt_gain {
     uint32_t gain, row;
     double f, beta;
@@ -94,7 +94,8 @@ template <int WARPS> __device__ static inline lt_rise lt_best_rise(const lt_rise
 
 template <int WARPS> __device__ static inline lt_gain lt_best_gain(const lt_gain *found) {
     int lane = threadIdx.x % 32;
-    uint32_t gain = lane < WARPS ? found[lane].gain : 0, row = lane < WARPS ? found[lane].row : LT_CUDA_NOWHERE;
+    uint32_t gain = lane < WARPS ? found[lane].gain : 0,
+             row = lane < WARPS ? found[lane].row : LT_CUDA_NOWHERE;
     uint32_t most = lt_warp_max(gain), lowest = lt_warp_min(gain == most ? row : LT_CUDA_NOWHERE);
     int warp = __ffs(__ballot_sync(LT_WARP, gain == most && row == lowest)) - 1;
     return found[warp < WARPS ? warp : 0];
