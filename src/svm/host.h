@@ -19,7 +19,8 @@ enum {
     LT_BLOCK = 512,   /* rows of one matrix product */
     LT_DIRECT = 2048, /* rows up to which a problem's kernel is packed whole */
     LT_WORKING = 512, /* rows of a working set: its kernel, 1 MiB, fits the second-level cache */
-    LT_WORKING_MIN = 16
+    LT_WORKING_MIN = 16,
+    LT_SPLIT = 1 << 18 /* kernel values from which on a loop over them is split among threads */
 };
 
 typedef struct lt_tiles lt_tiles;
@@ -150,6 +151,9 @@ latent_status lt_aligned_raw(latent_context *ctx, size_t count, size_t size, con
 uint64_t lt_memory_available(void);
 /* Tasks on the backend's threads, or one after another. */
 void lt_parallel(lt_backend *backend, int count, void (*run)(void *arg, int task, int thread), void *arg);
+/* The same; one after another unless `split`: for work too small to be worth waking the threads. */
+void lt_parallel_if(lt_backend *backend, int split, int count, void (*run)(void *arg, int task, int thread),
+                    void *arg);
 int lt_threads(const lt_backend *backend);
 /* Copies rows, in order, less the mean, into [n][stride] with zeros behind the last column. */
 void lt_center_rows(lt_backend *backend, const lt_svm_rows *rows, const uint32_t *order, const float *mean,

@@ -72,6 +72,17 @@ void lt_parallel(lt_backend *backend, int count, void (*run)(void *arg, int task
     }
 }
 
+void lt_parallel_if(lt_backend *backend, int split, int count, void (*run)(void *arg, int task, int thread),
+                    void *arg) {
+    if (split) {
+        lt_parallel(backend, count, run, arg);
+        return;
+    }
+    for (int task = 0; task < count; task++) {
+        run(arg, task, 0);
+    }
+}
+
 int lt_threads(const lt_backend *backend) {
     return backend->type->threads ? backend->type->threads(backend) : 1;
 }

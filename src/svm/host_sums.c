@@ -54,13 +54,8 @@ latent_status lt_view_refresh(const lt_solver *solver, lt_view *view, const uint
         }
         LT_TRY(lt_matrix_need(solver->ctx, solver->matrix, rows, part, &view->columns));
         refresh_job job = {solver, view, positions + first};
-        if (solver->split) {
-            lt_parallel(solver->matrix->backend, (int)part, refresh_task, &job);
-        } else {
-            for (size_t i = 0; i < part; i++) {
-                refresh_task(&job, (int)i, 0);
-            }
-        }
+        lt_parallel_if(solver->matrix->backend, solver->split && part * view->n >= LT_SPLIT, (int)part,
+                       refresh_task, &job);
     }
 done:
     free(rows);
@@ -124,7 +119,7 @@ latent_status lt_host_sums(latent_context *ctx, lt_backend *backend, lt_svm_matr
         }
         LT_TRY(lt_matrix_need(ctx, m, rows, part, &all));
         sums_job job = {m, call, beta, first};
-        lt_parallel(backend, (int)part, sums_task, &job);
+        lt_parallel_if(backend, part * m->n >= LT_SPLIT, (int)part, sums_task, &job);
         if (ctx->interrupted) {
             status = lt_fail(ctx, LATENT_INTERRUPTED, "interrupted while decision values were computed");
             goto done;

@@ -166,7 +166,7 @@ static latent_status fill(latent_context *ctx, lt_host_matrix *matrix, size_t ti
         matrix->x + first * matrix->stride, matrix->stride, tiles->products, LT_TILE);
     if (status == LATENT_OK) {
         fill_job job = {matrix, tile};
-        lt_parallel(matrix->backend, (int)count, fill_task, &job);
+        lt_parallel_if(matrix->backend, count * width >= LT_SPLIT, (int)count, fill_task, &job);
     }
     return status;
 }

@@ -168,13 +168,8 @@ static void update(const lt_solver *solver, lt_workspace *work, size_t count) {
         }
     }
     int tasks = job.parts[0] + job.parts[1];
-    if (solver->split) {
-        lt_parallel(solver->matrix->backend, tasks, update_task, &job);
-        return;
-    }
-    for (int task = 0; task < tasks; task++) {
-        update_task(&job, task, 0);
-    }
+    lt_parallel_if(solver->matrix->backend, solver->split && count * v->n >= LT_SPLIT, tasks, update_task,
+                   &job);
 }
 
 /* Takes the set's new beta; what did not move needs no update. Returns how many rows moved. */
