@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# `latent svm`: train, predict and grid on small sets, with every kind of input file, and what it says when
+# something is wrong.
+. "$(dirname "$0")/cli_cases.sh"
+
+# Three clusters in the plane as LIBSVM's text; awk's random numbers are the same everywhere that matters here.
+rows() { # SEED COUNT
+    awk -v seed="$1" -v count="$2" 'BEGIN {
+        srand(seed)
+        for (i = 0; i < count; i++) {
+            c = i % 3
+            printf "%d 1:%.6f 2:%.6f\n", c * 5 - 4, (c == 1) * 3 + rand() * 2, (c == 2) * 3 + rand() * 2
+        }
+    }'
+}
+rows 1 210 >train.txt
+rows 2 30 >test.txt
+cut -d' ' -f1 test.txt >labels.txt
+
+expect "the model is trained" 0 "support vectors" svm train train.txt -C 10 --out m.safetensors
+expect "the test rows are predicted" 0 "accuracy" svm predict m.safetensors test.txt --out predicted.txt
+holds "clusters that far apart are told apart" grep -q "100.00% (30 of 30)" <<<"$output"
+holds "a label a line" cmp -s predicted.txt labels.txt
+expect "JSON" 0 '"support"' svm train train.txt --json --out j.model --quiet
+expect "JSON of a prediction" 0 '"correct": 30' svm predict m.safetensors test.txt --json
+expect "labels from a file" 0 "100.00%" svm predict m.safetensors test.txt --labels labels.txt
+expect "probabilities" 0 "" svm train train.txt --probability --format libsvm --out p.model --quiet
+expect "probabilities in a file" 0 "" svm predict p.model test.txt --probability --out p.txt
+holds "the header names the classes in their order" grep -qx "labels -4 1 6" p.txt
+holds "three columns a row" awk 'NR > 1 && NF != 4 { exit 1 }' p.txt
+holds "they add up to 1" awk 'NR > 1 && ($2 + $3 + $4 < 0.999 || $2 + $3 + $4 > 1.001) { exit 1 }' p.txt
+expect "decision values" 0 "" svm predict m.safetensors test.txt --decisions --out d.txt
+holds "three pairs" awk 'NF != 4 { exit 1 }' d.txt
+expect "linear kernel" 0 "support" svm train train.txt --kernel linear --out l.model
+expect "weights and balance" 0 "support" svm train train.txt --weight=-4=2,1=0.5 --balanced --out w.model
+expect "folds" 0 "cross-validation" svm train train.txt --folds 3 --out f.model
+expect "a small cache" 0 "in tiles" svm train train.txt --cache 70K --out t.model
+expect "a grid" 0 "best" svm grid train.txt -C 0.1,1,10 --gamma scale/2,scale,0.5 --folds 3
+holds "nine points" [ "$(grep -c '%' <<<"$(grep -v / <<<"$output")")" = 9 ]
+expect "a linear grid" 0 "best" svm grid train.txt -C 1,10 --kernel linear --json
+if command -v svm-predict >/dev/null; then
+    holds "svm-predict reads the model" svm-predict -q test.txt p.model theirs.txt
+    holds "and says the same" cmp -s theirs.txt labels.txt
+    svm-train -q -c 10 -g 0.5 train.txt theirs.model
+    expect "a model of svm-train" 0 "100.00%" svm predict theirs.model test.txt
+fi
+
+# The folder of 'latent features' and the labels of a data set.
+tiny_net tiny.net
+"$program" data synth good --train 60 --test 30 --quiet
+if "$program" train tiny.net --data good --run run --epochs 1 --backend ref --quiet >/dev/null 2>&1 &&
+    "$program" features run --backend ref --quiet >/dev/null 2>&1; then
+    expect "a folder of features" 0 "support" svm train run/features --out r.model
+    expect "its test rows" 0 "accuracy" svm predict r.model run/features
+    expect "labels of a data set" 0 "accuracy" svm predict r.model run/features/test.npy --data good
+    expect "labels of the other split" 1 "60 labels for the 30 rows" \
+        svm predict r.model run/features/test.npy --data good --split train
+    expect "an array without labels" 2 "has no labels" svm train run/features/train.npy --out x.model
+    expect "rows of another width" 1 "features, but" svm predict m.safetensors run/features/test.npy --data good
+fi
+
+# Mistakes.
+expect "no command" 2 "latent svm train" svm
+expect "an unknown command" 2 "did you mean 'train'" svm trian
+expect "no such file" 1 "none.npy" svm train none.npy
+expect "C of 0" 2 "--c 0" svm train train.txt --c 0
+expect "a negative gamma" 2 "--gamma -1: it takes" svm train train.txt --gamma=-1
+expect "a gamma that is no word" 2 "--gamma large" svm train train.txt --gamma large
+expect "a cache that is no size" 2 "--cache much" svm train train.txt --cache much
+expect "a cache too small" 2 "too small" svm train train.txt --cache 100
+expect "a weight without a label" 2 "--weight 2" svm train train.txt --weight 2
+expect "a weight of 0" 2 "--weight 1=0" svm train train.txt --weight 1=0
+expect "a weight of a class that is not there" 2 "no row has that label" svm train train.txt --weight 9=1
+expect "one fold" 2 "--folds 1" svm train train.txt --folds 1
+expect "a list with a word" 2 "'x' is not" svm grid train.txt -C 1,x
+expect "gamma for the linear kernel" 2 "the linear kernel has none" svm grid train.txt --kernel linear --gamma 1
+expect "probabilities nowhere to go" 2 "--out FILE" svm predict m.safetensors test.txt --probability
+expect "a model without probabilities" 2 "no probabilities" \
+    svm predict m.safetensors test.txt --probability --out x.txt
+head -c 300 m.safetensors >cut.model
+expect "a truncated model" 1 "cut.model" svm predict cut.model test.txt
+head -n 5 labels.txt >few.txt
+expect "too few labels" 1 "5 labels for the 30 rows" svm predict m.safetensors test.txt --labels few.txt
+sed 's/1:[^ ]*/1:nan/' test.txt >nan.txt
+expect "not a number" 1 "finite number" svm predict m.safetensors nan.txt
+awk '{ $1 = 7; print }' train.txt >one.txt
+expect "one class" 2 "at least two classes" svm train one.txt
+printf '1 2:1 1:1\n' >unsorted.txt
+expect "unsorted indices" 1 "indices must rise" svm train unsorted.txt
+awk '{ print $1 " 1:3 2:3" }' train.txt >constant.txt
+expect "constant features" 2 "they are constant" svm train constant.txt
+expect "labels from two places" 2 "give one" svm train train.txt --labels labels.txt --data good
+expect "a folder that cannot be written" 1 "no/m" svm train train.txt --out no/m --quiet
+finish
