@@ -52,7 +52,6 @@ static const cli_option options[] = {
      .initial = "report",
      .help = "stop after this stage"},
     {.name = "overwrite", .type = CLI_FLAG, .help = "do every stage again, whatever is there"},
-    {.name = "profile", .type = CLI_FLAG, .help = "time every op of the training (slower), for the report"},
     {.name = "ladder",
      .value = "FILE.json",
      .type = CLI_STRING,

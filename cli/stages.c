@@ -157,24 +157,38 @@ static void fill_profile(cli_json *json, void *user) {
     cli_times_json(json, "ops", made->times);
 }
 
-static int keep_profile(cli_pipeline *p, const cli_times *times) {
-    profile made = {latent_model_engine(p->model), times};
+/* A few steps with every op timed, for the report: apart from the training, which it would slow down. What
+ * fails here fails nothing else. */
+static int measure_profile(cli_pipeline *p) {
+    cli_times *times = cli_times_new();
+    latent_bench_result result;
+    latent_bench_options bench = {.batch = p->train.recipe.batch,
+                                  .steps = 1,
+                                  .data = p->data,
+                                  .seed = 1,
+                                  .each = cli_times_keep,
+                                  .user = times};
     char *path = cli_join(p->run, "profile.json");
-    int code = times->count > 0 ? cli_record_save(p->session, path, fill_profile, &made) : CLI_OK;
+    latent_status status = latent_bench_train(p->session->ctx, p->net, &p->engine, &bench, &result);
+    int code = status == LATENT_INTERRUPTED ? cli_status(p->session, status) : CLI_OK;
+    if (status == LATENT_OK && times->count > 0) {
+        profile made = {result.engine, times};
+        code = cli_record_save(p->session, path, fill_profile, &made);
+    } else if (code == CLI_OK) {
+        cli_note(p->session, "no time by op for the report: %s", latent_context_message(p->session->ctx));
+    }
     free(path);
+    free(times);
     return code;
 }
 
 int cli_train_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
     cli_train_view view = cli_train_view_new(p->session);
-    cli_times *times = cli_flag(p->arguments, "profile") ? cli_times_new() : NULL;
     latent_train_options options = p->train;
     options.run = p->run;
     options.resume = cli_folder_has_run(p->run) && can_resume(p);
     options.progress = cli_train_view_event;
     options.user = &view;
-    options.profile = times ? cli_times_keep : NULL;
-    options.profile_user = times;
     latent_model_destroy(p->model);
     p->model = NULL;
     int code = cli_status(p->session,
@@ -184,8 +198,8 @@ int cli_train_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
         code = cli_status(p->session, latent_train(p->session->ctx, p->model, p->data, &options));
         cli_progress_clear(&p->session->progress);
     }
-    if (code == CLI_OK && times) {
-        code = keep_profile(p, times);
+    if (code == CLI_OK) {
+        code = measure_profile(p);
     }
     if (code == CLI_OK) {
         int length = snprintf(summary, CLI_SUMMARY_MAX, "%d epochs", p->train.recipe.epochs);
@@ -197,7 +211,6 @@ int cli_train_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
                      cli_rate((double)view.trained / view.seconds).s);
         }
     }
-    free(times);
     return code;
 }
 

@@ -166,9 +166,18 @@ int cli_svm_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
 
 /* ---- eval ---- */
 
+/* The file itself counts: one that was trained by hand is scored anew. */
 char *cli_eval_inputs(cli_pipeline *p, int *code) {
-    char *machine = cli_svm_inputs(p, code);
-    char *text = machine ? cli_print("%s; %d test images", machine, p->data_info.count[LATENT_TEST]) : NULL;
+    char *machine = cli_svm_inputs(p, code), *text = NULL;
+    char *path = cli_join(p->run, "svm/model.safetensors");
+    struct stat file = {0};
+    if (machine) {
+        (void)stat(path, &file); /* its reader will say what is wrong with it */
+        text = cli_print("%s; %lld bytes of %lld.%09ld; %d test images", machine, (long long)file.st_size,
+                         (long long)file.st_mtim.tv_sec, (long)file.st_mtim.tv_nsec,
+                         p->data_info.count[LATENT_TEST]);
+    }
+    free(path);
     free(machine);
     return text;
 }

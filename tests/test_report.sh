@@ -5,7 +5,7 @@
 . "$(dirname "$0")/cli_cases.sh"
 tiny_net tiny.net
 small=(run tiny.net --synthetic --synthetic-train 100 --synthetic-test 60 --backend ref --quiet)
-holds "a run is made" "$program" "${small[@]}" --run 'a <b>&"c' --profile
+holds "a run is made" "$program" "${small[@]}" --run 'a <b>&"c'
 holds "and another" "$program" "${small[@]}" --run second --epochs 3 --raw-features
 cat >ladder.json <<'JSON'
 {"epoch_images": 50000, "rungs": [
