@@ -95,15 +95,15 @@ expect "an SVM of other weights" 1 "made from other weights" eval other --svm on
 expect "an SVM without features" 2 "--svm needs --features" eval other/model.safetensors --svm one/svm/model.safetensors --data one/data
 
 # Interrupted in the training, between two stages, by a full disk, and finished by the same command.
-"$program" "${run[@]}" --run whole --epochs 30 --quiet >/dev/null 2>&1
+"$program" "${run[@]}" --run whole --epochs 12 --quiet >/dev/null 2>&1
 wait_for() {
     for _ in $(seq 2000); do
-        [ -e "$1" ] && return
+        [ -s "$1" ] && return
         sleep 0.01
     done
 }
 cut() { # cut FOLDER FILE: starts a run and interrupts it as soon as the file is there
-    "$program" "${run[@]}" --run "$1" --epochs 30 "${@:3}" >cut.txt 2>&1 &
+    "$program" "${run[@]}" --run "$1" --epochs 12 "${@:3}" >cut.txt 2>&1 &
     local job=$!
     wait_for "$1/$2"
     kill -INT $job
@@ -114,12 +114,12 @@ cut cut-train metrics.jsonl
 holds "SIGINT in the training ends with 130" [ $code = 130 ]
 holds "it says how to go on" grep -q "the same command goes on" cut.txt
 holds "nothing after it was made" [ ! -e cut-train/features ]
-expect "the same command finishes" 0 "report  cut-train/report.html" "${run[@]}" --run cut-train --epochs 30
+expect "the same command finishes" 0 "report  cut-train/report.html" "${run[@]}" --run cut-train --epochs 12
 holds "it went on where it was" grep -q "resumed" <<<"$output"
 expect "to the same model" 0 "equal" compare whole cut-train
 holds "to the same features" cmp whole/features/train.npy cut-train/features/train.npy
 holds "to the same machine" cmp whole/svm/model.safetensors cut-train/svm/model.safetensors
-expect "--until train" 0 "train" "${run[@]}" --run cut-between --epochs 30 --until train
+expect "--until train" 0 "train" "${run[@]}" --run cut-between --epochs 12 --until train
 holds "it stopped there" [ ! -e cut-between/features ]
 cut cut-between features/features.json --c 1e3
 if [ $code = 130 ]; then
@@ -128,7 +128,7 @@ if [ $code = 130 ]; then
 else
     holds "the run was over before the signal" [ $code = 0 ]
 fi
-expect "the same command finishes that, too" 0 "report  cut-between/report.html" "${run[@]}" --run cut-between --epochs 30
+expect "the same command finishes that, too" 0 "report  cut-between/report.html" "${run[@]}" --run cut-between --epochs 12
 skipped "data train features" "after the interruption"
 holds "to the same machine" cmp whole/svm/model.safetensors cut-between/svm/model.safetensors
 expect "up to the training" 0 "train" "${run[@]}" --run full --until train
