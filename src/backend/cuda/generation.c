@@ -5,8 +5,7 @@
 
 /* Every name there is; a generation without a core or a whole is not part of this build. */
 static const lt_generation generations[] = {
-    {"fused", NULL, &lt_whole_fused, NULL},
-    {"tiled", &lt_core_tiled, NULL, NULL},
+    {"fused", NULL, &lt_whole_fused, NULL},         {"tiled", &lt_core_tiled, NULL, NULL},
     {"basic", &lt_core_basic, NULL, NULL},
 #ifdef LATENT_HAVE_CUBLAS
     {"gemm", &lt_core_gemm, NULL, lt_gemm_open},
