@@ -59,6 +59,7 @@ const lt_cpu_kernels KERNELS = {
     .name = NAME,
     .block = 32,
     .group = 8, /* loading and storing sums costs as much as four products */
+    .sums_bytes = 768 << 10,
     .activation = LT_BF16,
     .pack = pack,
     .pack_weights = pack_weights,

@@ -17,25 +17,40 @@ static int source_count(const lt_cpu_pass *pass) {
     return pass->form == LT_CPU_COLUMNS ? 1 : pass->y.sources * pass->x.sources;
 }
 
-/* The pixel that row `row` of a source holds; -1 past the chunk. */
-ALWAYS spot source_spot(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, int i,
-                        int row, lt_cpu_kind kind) {
+/* Walks the rows of a source, pixel by pixel: the chunk's cells, then those that shifts reach. */
+typedef struct walk {
+    int img, cy, cx;
+    int rows, columns;        /* of cells in a source */
+    int y, x, y_step, x_step; /* the first cell's pixel, and the distance to the next */
+} walk;
+
+static walk walk_begin(const lt_cpu_pass *pass, const lt_cpu_chunk *chunk, int i) {
     const lt_cpu_axis *y = &pass->y, *x = &pass->x;
-    int plain = pass->form == LT_CPU_COLUMNS, extra = plain ? 0 : y->extra;
-    int columns = chunk->images > 1 ? chunk->columns : pass->chunk_columns;
-    int rows = chunk->rows + extra, img = row / (rows * columns);
-    int cy = row / columns % rows, cx = row % columns;
+    walk w = {0, 0, 0, chunk->rows, pass->chunk_columns, chunk->y, chunk->x, 1, 1};
+    if (pass->form != LT_CPU_COLUMNS) {
+        w.rows += y->extra;
+        w.y_step = y->in_step;
+        w.x_step = x->in_step;
+        w.y = chunk->y * w.y_step + y->source_offset[i / x->sources];
+        w.x = chunk->x * w.x_step + x->source_offset[i % x->sources];
+    }
+    return w;
+}
+
+/* The next pixel; -1 past the chunk. */
+ALWAYS spot walk_next(walk *w, const lt_cpu_source *s, const lt_cpu_chunk *chunk, lt_cpu_kind kind) {
     spot place = {-1, 0};
-    if (img >= chunk->images || cx >= chunk->columns) {
-        return place;
+    if (w->img < chunk->images && w->cx < chunk->columns) {
+        place = locate(s, kind, chunk->image + w->img, w->y + w->cy * w->y_step, w->x + w->cx * w->x_step);
     }
-    cy += chunk->y;
-    cx += chunk->x;
-    if (!plain) {
-        cy = cy * y->in_step + y->source_offset[i / x->sources];
-        cx = cx * x->in_step + x->source_offset[i % x->sources];
+    if (++w->cx == w->columns) {
+        w->cx = 0;
+        if (++w->cy == w->rows) {
+            w->cy = 0;
+            w->img++;
+        }
     }
-    return locate(s, kind, chunk->image + img, cy, cx);
+    return place;
 }
 
 /* 32 channels of a pixel, from c on. */
@@ -51,16 +66,13 @@ ALWAYS void put_line(const lt_cpu_source *s, spot place, int c, uint16_t *to, lt
 
 ALWAYS void pack_sources(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, void *in,
                          lt_cpu_kind kind) {
-    int extra = pass->form == LT_CPU_COLUMNS ? 0 : pass->y.extra;
-    int columns = chunk->images > 1 ? chunk->columns : pass->chunk_columns;
-    int rows = chunk->images * (chunk->rows + extra) * columns;
     for (int i = 0; i < source_count(pass); i++) {
         size_t base = (size_t)i * (size_t)pass->depth_blocks * pass->in_rows;
-        for (int row = 0; row < rows; row++) {
-            spot place = source_spot(pass, s, chunk, i, row, kind);
+        walk w = walk_begin(pass, chunk, i);
+        for (size_t row = base; w.img < chunk->images; row++) {
+            spot place = walk_next(&w, s, chunk, kind);
             for (int b = 0; b < pass->depth_blocks; b++) {
-                put_line(s, place, 32 * b, half_line(in, base + (size_t)b * pass->in_rows + (size_t)row),
-                         kind);
+                put_line(s, place, 32 * b, half_line(in, row + (size_t)b * pass->in_rows), kind);
             }
         }
     }
@@ -103,16 +115,16 @@ static void pack(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_c
 ALWAYS void right_sources(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk,
                           void *right, lt_cpu_kind kind) {
     size_t pairs = pass->in_rows / 2;
-    int first = pass->depth_first * 32;
+    int first = pass->depth_first * 32, exact = s->type == LT_BF16;
     for (int i = 0; i < source_count(pass); i++) {
+        walk w = walk_begin(pass, chunk, i);
         for (size_t pair = 0; pair < pairs; pair++) {
-            spot a = source_spot(pass, s, chunk, i, (int)(2 * pair), kind);
-            spot b = source_spot(pass, s, chunk, i, (int)(2 * pair) + 1, kind);
+            spot a = walk_next(&w, s, chunk, kind), b = walk_next(&w, s, chunk, kind);
             for (int c = 0; c < pass->depth_blocks * 32; c += LANES) {
                 size_t block = (size_t)i * (size_t)pass->depth_blocks + (size_t)(c / 32);
                 size_t line = block * pass->in_rows + (size_t)(c / 16 % 2) * pairs + pair;
                 vec_store_pairs((uint32_t *)right + line * 16 + c % 16, fetch(s, kind, a, first + c),
-                                fetch(s, kind, b, first + c));
+                                fetch(s, kind, b, first + c), exact);
             }
         }
     }
@@ -123,18 +135,20 @@ ALWAYS void right_flat(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt
     size_t pairs = pass->in_rows / 2, lines = lt_cpu_cell_lines(pass);
     float *cells = (float *)right + (pass->in_lines - 2 * lines) * 16;
     int depth = lt_cpu_depth(pass, stage), last = (depth + 31) / 32 * 32;
+    walk w = {0, 0, 0, chunk->rows, chunk->columns, chunk->y, chunk->x, 1, 1};
     for (int row = 0; row < (int)pairs * 2; row++) {
         float *cell = cells + (size_t)(row % 2) * lines * 16;
-        int rest = row % (chunk->rows * chunk->columns), img = row / (chunk->rows * chunk->columns);
-        memset(cell, 0, (size_t)last * sizeof *cell);
         if (row < chunk->cells) {
-            flat_cell(pass, s, stage, chunk->image + img, chunk->y + rest / chunk->columns,
-                      chunk->x + rest % chunk->columns, cell, kind);
+            flat_cell(pass, s, stage, chunk->image + w.img, w.y + w.cy, w.x + w.cx, cell, kind);
             memset(cell + depth, 0, (size_t)(last - depth) * sizeof *cell);
+        } else {
+            memset(cell, 0, (size_t)last * sizeof *cell);
         }
+        (void)walk_next(&w, s, chunk, kind);
         for (int c = 0; row % 2 && c < last; c += LANES) {
             size_t line = (size_t)(c / 32) * pass->in_rows + (size_t)(c / 16 % 2) * pairs + (size_t)row / 2;
-            vec_store_pairs((uint32_t *)right + line * 16 + c % 16, vec_load(cells + c), vec_load(cell + c));
+            vec_store_pairs((uint32_t *)right + line * 16 + c % 16, vec_load(cells + c), vec_load(cell + c),
+                            s->type == LT_BF16);
         }
     }
 }
@@ -150,19 +164,6 @@ static void pack_right(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt
 
 /* ---- Weight gradient: dz ----------------------------------------------------------------------- */
 
-/* Where output phase p of cell `row` lies; -1 past the chunk. */
-ALWAYS spot phase_spot(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, int p,
-                       int row, lt_cpu_kind kind) {
-    int rest = row % (chunk->rows * chunk->columns), img = row / (chunk->rows * chunk->columns);
-    spot place = {-1, 0};
-    if (row < chunk->cells) {
-        int cy = chunk->y + rest / chunk->columns, cx = chunk->x + rest % chunk->columns;
-        place = locate(s, kind, chunk->image + img, cy * pass->y.out_step + p / pass->x.phases,
-                       cx * pass->x.out_step + p % pass->x.phases);
-    }
-    return place;
-}
-
 /* One tile: 16 filters from c on, 32 cells. */
 ALWAYS void left_tile(const lt_cpu_source *s, const spot places[32], int c, uint16_t *to, float *db,
                       lt_cpu_kind kind) {
@@ -173,7 +174,7 @@ ALWAYS void left_tile(const lt_cpu_source *s, const spot places[32], int c, uint
             vec a = fetch(s, kind, places[2 * pair], c + i);
             vec b = fetch(s, kind, places[2 * pair + 1], c + i);
             sum = sum + (a + b);
-            vec_store_pairs(pairs + 16 * pair + i, a, b);
+            vec_store_pairs(pairs + 16 * pair + i, a, b, 1); /* dz is bf16 */
         }
         if (db) {
             vec_store(db + i, vec_load(db + i) + sum);
@@ -186,11 +187,20 @@ ALWAYS void left_phases(const lt_cpu_pass *pass, const lt_cpu_source *s, const l
                         void *left, float *db, lt_cpu_kind kind) {
     int steps = pass->room / 32;
     for (int i = 0; i < pass->stage_points; i++) {
+        int p = stage * pass->stage_points + i, y_step = pass->y.out_step, x_step = pass->x.out_step;
+        walk w = {0,
+                  0,
+                  0,
+                  chunk->rows,
+                  chunk->columns,
+                  chunk->y * y_step + p / pass->x.phases,
+                  chunk->x * x_step + p % pass->x.phases,
+                  y_step,
+                  x_step};
         for (int step = 0; step < steps; step++) {
             spot places[32];
             for (int row = 0; row < 32; row++) {
-                places[row] =
-                    phase_spot(pass, s, chunk, stage * pass->stage_points + i, 32 * step + row, kind);
+                places[row] = walk_next(&w, s, chunk, kind);
             }
             for (int b = 0; b < pass->width_blocks; b++) {
                 size_t tile =

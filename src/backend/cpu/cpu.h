@@ -150,7 +150,8 @@ typedef struct lt_cpu_group {
 typedef struct lt_cpu_kernels {
     const char *name;
     int block;
-    int group; /* chunks that a weight gradient packs at a time */
+    int group;         /* chunks that a weight gradient packs at a time */
+    size_t sums_bytes; /* of a weight gradient's sums that stay in cache besides */
     lt_dtype activation;
     /* One stage of a chunk's operand into lines. */
     void (*pack)(const lt_cpu_pass *pass, const lt_cpu_source *source, const lt_cpu_chunk *chunk, int stage,

@@ -54,6 +54,7 @@ const lt_cpu_kernels KERNELS = {
     .name = NAME,
     .block = 16,
     .group = 2, /* 128 cells: three blocks of them stay in the L1 cache */
+    .sums_bytes = 288 << 10,
     .activation = LT_F32,
     .pack = pack,
     .pack_weights = pack_weights,

@@ -86,10 +86,11 @@ static inline vec vec_load_bf16(const uint16_t *p, int n) {
 static inline void vec_store_bf16(uint16_t *p, vec v, int n) {
     _mm512_mask_cvtepi32_storeu_epi16(p, first_lanes(n), _mm512_srli_epi32(vec_round(v), 16));
 }
-/* Lanes (a, b) as pairs of bf16. */
-static inline void vec_store_pairs(uint32_t *p, vec a, vec b) {
-    __m512i low = _mm512_srli_epi32(vec_round(a), 16);
-    _mm512_storeu_si512(p, _mm512_mask_blend_epi16(0xAAAAAAAA, low, vec_round(b)));
+/* Lanes (a, b) as pairs of bf16; `exact`: they are bf16 numbers already. */
+static inline void vec_store_pairs(uint32_t *p, vec a, vec b, int exact) {
+    __m512i low = exact ? _mm512_castps_si512(a) : vec_round(a);
+    __m512i high = exact ? _mm512_castps_si512(b) : vec_round(b);
+    _mm512_storeu_si512(p, _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(low, 16), high));
 }
 static inline void transpose_16x16(const uint32_t *from, uint32_t *to) {
     __m512i r[16], t[16];

@@ -101,8 +101,9 @@ static inline void vec_store_bf16(uint16_t *p, vec v, int n) {
         p[i] = lt_cpu_bf16(v[i]);
     }
 }
-/* Lanes (a, b) as pairs of bf16. */
-static inline void vec_store_pairs(uint32_t *p, vec a, vec b) {
+/* Lanes (a, b) as pairs of bf16; `exact`: they are bf16 numbers already, and rounding changes nothing. */
+static inline void vec_store_pairs(uint32_t *p, vec a, vec b, int exact) {
+    (void)exact;
     for (int i = 0; i < LANES; i++) {
         p[i] = (uint32_t)lt_cpu_bf16(b[i]) << 16 | lt_cpu_bf16(a[i]);
     }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { SUMS_BYTES = 288 << 10, FILTERS = 8 /* per task of the last step */ };
+enum { FILTERS = 8 }; /* per task of the last step */
 
 static size_t round_line(size_t bytes) {
     return (bytes + LT_CPU_LINE - 1) / LT_CPU_LINE * LT_CPU_LINE;
@@ -48,7 +48,7 @@ static void choose_cuts(const lt_cpu *cpu, cuts *c) {
     c->width_step = whole->width_blocks;
     for (;;) {
         int parts = c->depth_parts * c->width_parts;
-        int small = whole->weight_bytes / (size_t)(parts * whole->stages) <= SUMS_BYTES;
+        int small = whole->weight_bytes / (size_t)(parts * whole->stages) <= cpu->kernels->sums_bytes;
         int depth = can_depth && c->depth_step > 1 ? c->depth_step * whole->block : 0;
         int width = can_width && c->width_step > 1 ? c->width_step * 16 : 0;
         if ((small && parts * whole->stages >= cpu->threads) || (!depth && !width)) {
