@@ -82,6 +82,13 @@ static const op_case op_cases[] = {
     {"dec_conv1",                   1,  8,  8, 128, 128, 3, 3, 1, {SAME},       BIAS | RELU | FULL},
     {"dec_conv2",                   1,  8,  8, 128, 256, 3, 3, 1, {SAME},       BIAS | RELU | UP2 | FULL},
     {"dec_conv3",                   1, 16, 16, 256,   3, 3, 3, 1, {SAME},       BIAS | UP2 | FULL},
+    {"batch of 9, pool2",           9, 16, 16,  16,  32, 3, 3, 1, {SAME},       BIAS | RELU | POOL2},
+    {"batch of 5, up2",             5,  8,  8,  16,  16, 3, 3, 1, {SAME},       BIAS | RELU | UP2},
+    {"batch of 3, up2 to K 3",      3, 12, 11,  32,   3, 3, 3, 1, {SAME},       BIAS | UP2},
+    {"wide",                        1,  3, 150, 16,  16, 3, 3, 1, {SAME},       BIAS | RELU},
+    {"wide 5x5",                    2,  4, 141, 17,   5, 5, 5, 1, {SAME},       BIAS | RELU},
+    {"wide up2 5x3, pool2",         1,  2,  71,  5,   7, 5, 3, 1, {SAME},       BIAS | RELU | UP2 | POOL2},
+    {"wide stride 2",               1,  9, 139, 33,  20, 3, 3, 2, {SAME},       BIAS},
 };
 /* clang-format on */
 

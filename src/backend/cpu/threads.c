@@ -86,15 +86,14 @@ static int quota_v1(void) {
 }
 
 int lt_cpu_cores(void) {
-#ifdef _OPENMP
     int cores = affinity(), limits[2] = {quota_v2(), quota_v1()};
     for (int i = 0; i < 2; i++) {
         cores = limits[i] && limits[i] < cores ? limits[i] : cores;
     }
-    return cores;
-#else
-    return 1;
+#ifndef _OPENMP
+    cores = 1; /* built without threads */
 #endif
+    return cores;
 }
 
 void lt_cpu_parallel(const lt_cpu *cpu, int count, lt_cpu_task_fn run, void *arg) {
