@@ -24,13 +24,10 @@ static void show_memory(const latent_memory_info *memory) {
     const struct {
         const char *name;
         uint64_t bytes;
-    } rows[] = {{"weights", memory->weights},
-                {"gradients", memory->gradients},
-                {"optimizer", memory->optimizer},
-                {"activations", memory->activations},
-                {"masks", memory->masks},
-                {"scratch", memory->scratch},
-                {"data", memory->data}};
+    } rows[] = {{"weights", memory->weights},     {"gradients", memory->gradients},
+                {"optimizer", memory->optimizer}, {"activations", memory->activations},
+                {"masks", memory->masks},         {"scratch", memory->scratch},
+                {"data", memory->data},           {"checkpoints", memory->checkpoints}};
     cli_table table = cli_table_new("lr");
     uint64_t total = 0;
     cli_table_cell(&table, "memory");

@@ -249,7 +249,9 @@ LATENT_API latent_status latent_model_picture(latent_context *ctx, latent_model 
 /* ---- Training and runs --------------------------------------------------------------------------- */
 
 typedef struct latent_memory_info { /* bytes */
-    uint64_t weights, gradients, optimizer, activations, masks, scratch, data;
+    uint64_t weights, gradients, optimizer, activations, masks, scratch;
+    uint64_t data;        /* images, where the backend keeps them */
+    uint64_t checkpoints; /* on the host, to write them; 0 without a run folder */
 } latent_memory_info;
 
 typedef enum latent_event_kind {

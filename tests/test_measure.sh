@@ -37,6 +37,22 @@ holds "compared" "$program" compare run plain
 holds "the run remembers its engine" grep -qF '"backend":"ref"' run/config.json
 expect "a resumed run takes it" 0 "engine  ref" train --resume --run run --epochs 3
 
+if command -v python3 >/dev/null && "$program" info | grep -qE '^ *cpu +available' && ! ldd "$program" | grep -q asan; then
+    # The table that train prints is the process's memory: the peak may lie 10% beside it.
+    holds "a larger data set is made" "$program" data synth more --train 256 --test 10 --quiet
+    peak=$(python3 - "$program" <<'PYTHON'
+import re, resource, subprocess, sys
+run = subprocess.run([sys.argv[1], "train", "--backend", "cpu", "--data", "more", "--run", "peak", "--epochs", "1",
+                      "--batch", "128"],
+                     capture_output=True, text=True, check=True)
+size, unit = re.search(r"total +([0-9.]+) ([kMG])B", run.stderr).groups()
+table = float(size) * {"k": 1e3, "M": 1e6, "G": 1e9}[unit]
+print(round(100 * 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / table))
+PYTHON
+    )
+    holds "peak memory is $peak% of the table" [ "${peak:-0}" -ge 90 -a "${peak:-0}" -le 110 ]
+fi
+
 "$program" train tiny.net --backend ref --data data --run busy --epochs 1000000 --quiet &
 other=$!
 for _ in $(seq 100); do

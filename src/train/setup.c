@@ -86,6 +86,15 @@ static latent_status moment(lt_trainer *t, float **out) {
     return status;
 }
 
+/* What the data set holds on the host: where the backend computes there, that is the memory it takes. */
+static uint64_t host_bytes(const latent_dataset *data) {
+    latent_dataset_info info;
+    latent_dataset_get_info(data, &info);
+    uint64_t image =
+        (uint64_t)info.height * (uint64_t)info.width * (uint64_t)info.channels + 1; /* and its label */
+    return ((uint64_t)info.count[LATENT_TRAIN] + (uint64_t)info.count[LATENT_TEST]) * image;
+}
+
 static latent_status take_memory(lt_trainer *t, const latent_dataset *data) {
     const latent_recipe *recipe = &t->options->recipe;
     latent_status status = LATENT_OK;
@@ -102,13 +111,15 @@ static latent_status take_memory(lt_trainer *t, const latent_dataset *data) {
     }
     LT_TRY(t->type->data_load(t->ctx, t->backend, latent_dataset_images(data, LATENT_TRAIN), t->images,
                               lt_shape_count(t->net->ops[0].out), &t->data));
-    t->memory.data = t->type->data_bytes(t->data);
+    t->memory.data = t->type->host_memory ? host_bytes(data) : t->type->data_bytes(t->data);
     LT_TRY(lt_calloc(t->ctx, steps, sizeof *t->table, "the step table", (void **)&t->table));
     LT_TRY(lt_calloc(t->ctx, steps, sizeof *t->losses, "the losses", (void **)&t->losses));
     LT_TRY(lt_calloc(t->ctx, slots, sizeof *t->slots, "the profile", (void **)&t->slots));
     LT_TRY(lt_calloc(t->ctx, slots, sizeof *t->profile, "the profile", (void **)&t->profile));
     if (t->keeps) {
         LT_TRY(lt_calloc(t->ctx, 3 * t->net->param_count, sizeof *t->host, "checkpoints", (void **)&t->host));
+        /* Fetched here, and once more in the order of the file. */
+        t->memory.checkpoints = 2 * (t->memory.weights + t->memory.optimizer);
     }
 done:
     return status;
