@@ -377,13 +377,15 @@ static void test_hard_sets(void **state) {
     }
 }
 
-/* More rows to a pair than are packed at once: the two-level way. */
+/* More rows to a pair than are packed: on the matrix as it lies, and with working sets out of a cache. */
 static void test_large_set(void **state) {
     svm_recipe recipe = {.n = 2600, .d = 8, .classes = 2, .overlap = 1.0, .seed = 60};
     for (double c = 0.5; c < 100; c *= 10) {
         latent_svm_options options;
         latent_svm_defaults(&options);
         options.c = c;
+        against_libsvm(*state, &recipe, &options);
+        options.cache_bytes = 10000000;
         against_libsvm(*state, &recipe, &options);
     }
 }

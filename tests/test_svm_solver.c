@@ -48,15 +48,17 @@ static void test_threads(void **state) {
     }
     const svm_recipe recipes[] = {
         {.n = 500, .d = 40, .classes = 5, .overlap = 1, .relu = 1, .seed = 1},
-        {.n = 2300, .d = 10, .classes = 2, .overlap = 1, .seed = 2}, /* the two-level way */
+        {.n = 2300, .d = 10, .classes = 2, .overlap = 1, .seed = 2},
     };
-    for (int i = 0; i < 2; i++) {
-        svm_set set = svm_make(&recipes[i]);
+    /* Packed kernels, rows of a whole matrix, and working sets out of a cache. */
+    for (int i = 0; i < 3; i++) {
+        svm_set set = svm_make(&recipes[i > 0]);
         latent_svm_options options;
         latent_svm_report report;
         latent_svm_defaults(&options);
         options.c = 10;
         options.probability = i == 0;
+        options.cache_bytes = i == 2 ? 10000000 : 0;
         latent_svm *first = train_on(s, &set, &options, "cpu", 1, &report);
         for (int threads = 1; threads <= 3; threads++) {
             latent_svm *again = train_on(s, &set, &options, "cpu", threads, &report);

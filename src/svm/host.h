@@ -15,10 +15,10 @@
 extern const lt_svm_ops lt_svm_host_ops;
 
 enum {
-    LT_TILE = 1024,   /* columns of a tile */
-    LT_BLOCK = 512,   /* rows of one matrix product */
-    LT_DIRECT = 2048, /* rows up to which a problem's kernel is packed whole */
-    LT_WORKING = 512, /* rows of a working set: its kernel, 1 MiB, fits the second-level cache */
+    LT_TILE = 1024,    /* columns of a tile */
+    LT_BLOCK = 512,    /* rows of one matrix product */
+    LT_DIRECT = 2048,  /* rows up to which a problem's kernel is packed: 16 MiB */
+    LT_WORKING = 2048, /* rows of a working set, where the cache has room for them */
     LT_WORKING_MIN = 16,
     LT_SPLIT = 1 << 18 /* kernel values from which on a loop over them is split among threads */
 };
@@ -98,11 +98,14 @@ static inline uint32_t lt_view_row(const lt_view *view, size_t t) {
 typedef struct lt_workspace {
     void *memory;
     lt_view view;
-    lt_smo smo, spare;      /* packed problems; spare: what shrinking leaves */
-    uint32_t *positions;    /* [largest n] the rows of the packed problem, as flat positions */
-    uint32_t *order;        /* [2 * largest n] */
+    lt_smo smo, spare;      /* the problem as the steps see it; spare: what shrinking leaves */
+    float *packed;          /* [room][padded room + LT_SMO_LANES] smo's kernel, when it is packed */
+    size_t room;            /* rows of a packed problem */
+    uint32_t *positions;    /* [padded n] the problem's rows, as flat positions; or as rows of the matrix */
+    uint32_t *order;        /* [2 * padded n] */
     double *scale;          /* [LT_WORKING] */
     const float **pointers; /* [LT_WORKING] */
+    uint8_t *chosen;        /* [n] 1: in the working set */
 } lt_workspace;
 
 /* Everything that the problems of one call share. */
@@ -115,13 +118,19 @@ typedef struct lt_solver {
 } lt_solver;
 
 /* Steps with shrinking: rows that rest at a bound, beyond the reach of the others, are left out until the
- * rest is solved; then their f is computed afresh and all are checked. `kept` has 2n places. */
-lt_svm_outcome lt_smo_shrink(lt_smo *smo, lt_smo *spare, uint32_t *kept, const volatile int *interrupted);
+ * rest is solved; then their f is computed afresh and all are checked. `spare` has room for `room` rows;
+ * `kept` has 2n places. */
+lt_svm_outcome lt_smo_shrink(lt_smo *smo, lt_smo *spare, size_t room, uint32_t *kept,
+                             const volatile int *interrupted);
+/* sum over j of K[i][j] beta[j], afresh. */
+double lt_smo_sum(const lt_smo *smo, size_t i);
 
 /* Both start from view's beta and f and leave the solution there, with iterations, gap and outcome in *out.
  */
 latent_status lt_solve_direct(const lt_solver *solver, lt_workspace *work, uint64_t cap,
                               lt_svm_solution *out);
+latent_status lt_solve_in_place(const lt_solver *solver, lt_workspace *work, uint64_t cap,
+                                lt_svm_solution *out);
 latent_status lt_solve_working(const lt_solver *solver, lt_workspace *work, uint64_t cap,
                                lt_svm_solution *out);
 /* f = y - K beta, afresh, of the rows at these flat positions. */

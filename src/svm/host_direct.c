@@ -1,6 +1,9 @@
-/* host_direct.c: a binary problem small enough that its whole kernel is packed for one thread. Rows of the
- * fold that is left out are not packed. At the end f is computed afresh from the packed kernel; should the
- * true gap miss the tolerance, the steps go on from there.
+/* host_direct.c: plain steps over all rows of a binary problem.
+ *
+ * A small problem's kernel is packed, so that it stays in the cache; rows of the fold that is left out are
+ * not packed. A larger one works on the rows of a whole kernel matrix where they lie: both classes are
+ * contiguous there, and its left-out rows have bound 0. At the end f is computed afresh; should the true gap
+ * miss the tolerance, the steps go on from there.
  */
 #include "svm/host.h"
 
@@ -49,7 +52,10 @@ static latent_status pack(const lt_solver *solver, lt_workspace *work) {
         }
     }
     smo->n = count;
-    smo->stride = lt_smo_padded(count) + LT_SMO_LANES;
+    smo->k = work->packed;
+    smo->row = NULL;
+    smo->begin[0] = smo->begin[1] = 0;
+    smo->part = smo->stride = lt_smo_padded(count) + LT_SMO_LANES;
     for (size_t first = 0; first < count; first += batch) {
         batch = batch < count - first ? batch : count - first;
         latent_status status =
@@ -73,11 +79,11 @@ static lt_svm_outcome run(const lt_solver *solver, lt_workspace *work, uint64_t 
         smo->tolerance = solver->call->tolerance;
         smo->iterations_max = cap - out->iterations;
         outcome = solver->call->shrinking
-                      ? lt_smo_shrink(smo, &work->spare, work->order, &solver->ctx->interrupted)
+                      ? lt_smo_shrink(smo, &work->spare, work->room, work->order, &solver->ctx->interrupted)
                       : lt_smo_run(smo);
         out->iterations += smo->iterations;
         for (size_t a = 0; a < smo->n; a++) {
-            smo->f[a] = smo->y[a] - lt_dot(smo->k + a * smo->stride, smo->beta, smo->n);
+            smo->f[a] = smo->y[a] - lt_smo_sum(smo, a);
         }
         lt_smo_extremes(smo->n, smo->y, smo->bound, smo->beta, smo->f, &rise, &fall);
         out->gap = rise - fall;
@@ -107,4 +113,35 @@ latent_status lt_solve_direct(const lt_solver *solver, lt_workspace *work, uint6
         }
     }
     return solver->call->gradient ? lt_view_refresh(solver, view, work->positions, left_out) : LATENT_OK;
+}
+
+/* The view's rows as positions of the matrix: the first class filled up to whole vectors by rows that cannot
+ * move. */
+latent_status lt_solve_in_place(const lt_solver *solver, lt_workspace *work, uint64_t cap,
+                                lt_svm_solution *out) {
+    lt_view *view = &work->view;
+    lt_smo *smo = &work->smo;
+    size_t part = lt_smo_padded(view->n0);
+    smo->n = part + view->n - view->n0;
+    smo->k = solver->matrix->k;
+    smo->stride = solver->matrix->row;
+    smo->row = work->positions;
+    smo->part = part;
+    memcpy(smo->begin, view->columns.begin, sizeof smo->begin);
+    for (size_t i = 0; i < smo->n; i++) {
+        size_t t = i < part ? i : i - part + view->n0;
+        int filler = i >= view->n0 && i < part;
+        work->positions[i] = lt_view_row(view, filler ? 0 : t);
+        smo->y[i] = filler ? 1 : view->y[t];
+        smo->bound[i] = filler ? 0 : view->bound[t];
+        smo->beta[i] = filler ? 0 : view->beta[t];
+        smo->f[i] = filler ? 0 : view->f[t];
+    }
+    out->outcome = run(solver, work, cap, out);
+    for (size_t t = 0; t < view->n; t++) {
+        size_t i = t < view->n0 ? t : t - view->n0 + part;
+        view->beta[t] = smo->beta[i];
+        view->f[t] = smo->f[i];
+    }
+    return LATENT_OK;
 }

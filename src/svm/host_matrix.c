@@ -35,6 +35,7 @@ static void transform_task(void *arg, int task, int thread) {
     (void)thread;
     lt_kernel_from_products(m, i, job->first, m->n - job->first, m->k + place,
                             m->distance ? m->distance + place : NULL, m->k + place);
+    memset(m->k + i * m->row + m->n, 0, (m->row - m->n) * sizeof(float)); /* whole vectors are read */
 }
 
 enum { MIRROR = 64 };
@@ -103,6 +104,7 @@ static latent_status choose_form(latent_context *ctx, lt_host_matrix *m, const l
         goto done;
     }
     LT_TRY(lt_aligned_raw(ctx, m->n, m->row * sizeof(float), "the kernel matrix", &m->k));
+    memset(m->k + m->n * m->row, 0, 64); /* lt_aligned_raw() has that much more */
     m->bytes = whole;
     if (call->keep_distances && m->kernel == LT_SVM_RBF && whole <= limit / 2) {
         LT_TRY(lt_aligned_raw(ctx, m->n, m->row * sizeof(float), "the squared distances", &m->distance));

@@ -14,10 +14,13 @@ static size_t problem_rows(const lt_svm_problem *p) {
     return (size_t)(p->end[0] - p->begin[0]) + (p->end[1] - p->begin[1]);
 }
 
-/* Carves one block of memory; called once to count (memory NULL) and once to carve. */
-static size_t carve(lt_workspace *w, char *memory, size_t n, size_t packed, int shrinking) {
-    size_t at = 0, places = lt_smo_padded(n), small = lt_smo_padded(packed);
+/* Carves one block of memory; called once to count (memory NULL) and once to carve. The steps may see up to
+ * a vector more rows than the view, and at least a working set. */
+static size_t carve(lt_workspace *w, char *memory, size_t n, size_t room, int shrinking) {
+    size_t at = 0, places = lt_smo_padded(n) + LT_SMO_LANES, small = lt_smo_padded(room);
     lt_smo *problems[2] = {&w->smo, &w->spare};
+    places = places > small ? places : small;
+    w->room = room;
 #define CARVE(pointer, count)                                                                                \
     do {                                                                                                     \
         if (memory) {                                                                                        \
@@ -29,20 +32,25 @@ static size_t carve(lt_workspace *w, char *memory, size_t n, size_t packed, int 
     CARVE(w->view.bound, places);
     CARVE(w->view.beta, places);
     CARVE(w->view.f, places);
-    for (int i = 0; i <= shrinking; i++) {
-        CARVE(problems[i]->k, packed * (small + LT_SMO_LANES));
-        CARVE(problems[i]->y, small);
-        CARVE(problems[i]->bound, small);
-        CARVE(problems[i]->beta, small);
-        CARVE(problems[i]->f, small);
-        CARVE(problems[i]->may_rise, small);
-        CARVE(problems[i]->may_fall, small);
-        CARVE(problems[i]->diagonal, small);
+    CARVE(w->packed, room * (small + LT_SMO_LANES));
+    if (shrinking) {
+        CARVE(w->spare.k, room * (small + LT_SMO_LANES));
     }
-    CARVE(w->positions, n);
-    CARVE(w->order, 2 * n);
+    for (int i = 0; i <= shrinking; i++) {
+        size_t rows = i == 0 ? places : small;
+        CARVE(problems[i]->y, rows);
+        CARVE(problems[i]->bound, rows);
+        CARVE(problems[i]->beta, rows);
+        CARVE(problems[i]->f, rows);
+        CARVE(problems[i]->may_rise, rows);
+        CARVE(problems[i]->may_fall, rows);
+        CARVE(problems[i]->diagonal, rows);
+    }
+    CARVE(w->positions, places);
+    CARVE(w->order, 2 * places);
     CARVE(w->scale, LT_WORKING);
     CARVE(w->pointers, LT_WORKING);
+    CARVE(w->chosen, n);
 #undef CARVE
     return at;
 }
@@ -50,19 +58,19 @@ static size_t carve(lt_workspace *w, char *memory, size_t n, size_t packed, int 
 static latent_status make_works(latent_context *ctx, const lt_svm_solve_call *call, int threads,
                                 lt_workspace **out) {
     latent_status status = LATENT_OK;
-    size_t n = 1, packed = 1;
+    size_t n = 1, room;
     *out = NULL;
     for (int p = 0; p < call->count; p++) {
         size_t rows = problem_rows(&call->problems[p]);
         n = rows > n ? rows : n;
     }
-    packed = n < LT_DIRECT ? n : LT_DIRECT;
-    packed = packed > LT_WORKING ? packed : LT_WORKING;
+    room = n < LT_DIRECT ? n : LT_DIRECT;
+    room = room > LT_WORKING ? room : LT_WORKING;
     LT_TRY(lt_calloc(ctx, (size_t)threads, sizeof **out, "the solver", (void **)out));
     for (int t = 0; t < threads; t++) {
-        size_t bytes = carve(&(*out)[t], NULL, n, packed, call->shrinking != 0);
+        size_t bytes = carve(&(*out)[t], NULL, n, room, call->shrinking != 0);
         LT_TRY(lt_aligned(ctx, bytes, 1, "the solver", &(*out)[t].memory));
-        carve(&(*out)[t], (*out)[t].memory, n, packed, call->shrinking != 0);
+        carve(&(*out)[t], (*out)[t].memory, n, room, call->shrinking != 0);
     }
 done:
     return status;
@@ -127,7 +135,9 @@ static void solve_task(void *arg, int task, int thread) {
     job->status[task] = begin_problem(solver, work, &call->problems[task], &rows);
     if (job->status[task] == LATENT_OK) {
         job->status[task] = rows <= LT_DIRECT ? lt_solve_direct(solver, work, call->iterations_max, out)
-                                              : lt_solve_working(solver, work, call->iterations_max, out);
+                            : solver->matrix->tiles
+                                ? lt_solve_working(solver, work, call->iterations_max, out)
+                                : lt_solve_in_place(solver, work, call->iterations_max, out);
     }
     if (job->status[task] == LATENT_OK) {
         end_problem(solver, &work->view, out);

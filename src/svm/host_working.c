@@ -1,19 +1,21 @@
-/* host_working.c: a large binary problem in two levels.
+/* host_working.c: a large binary problem in two levels, for when the kernel matrix is not whole: a step needs
+ * two rows of it, and rows are cheap only when many are computed at once.
  *
  * The outer level holds beta and f of all rows. It takes a working set of the rows that violate optimality
  * most, half from the top of those that may rise and half from the bottom of those that may fall, together
  * with rows of the last set that lie between their bounds; the inner level (smo.c) solves that set on its
- * packed kernel, which stays in the second-level cache; then f of all rows is updated with one pass over
- * the set's rows of K. Every set holds the pair of the largest gap, so every round makes progress, and the
- * end is LIBSVM's: the gap over all rows is under the tolerance. Rows at their bounds are simply not chosen,
- * which is what shrinking achieves elsewhere.
+ * packed kernel; then f of all rows is updated with one pass over the set's rows of K. Every set holds the
+ * pair of the largest gap, so every round makes progress, and the end is LIBSVM's: the gap over all rows is
+ * under the tolerance. Rows at their bounds are simply not chosen, which is what shrinking achieves
+ * elsewhere. f is summed in fp64 from kernel values that do not change, so it is not computed afresh at the
+ * end: that would compute every row once more.
  */
 #include "svm/host.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { RESUMES = 3, PART = LT_TILE, STEPS_PER_ROW = 32 };
+enum { PART = LT_TILE, STEPS_PER_ROW = 32 };
 
 static int may_rise(const lt_view *v, size_t t) {
     return v->beta[t] < (v->y[t] > 0 ? v->bound[t] : 0);
@@ -71,19 +73,31 @@ static size_t first_of(const double *f, double sign, uint32_t *list, size_t coun
     return wanted;
 }
 
-/* Fills work->positions with the next working set; `last` rows of the old one are there. */
-static size_t choose(lt_workspace *work, size_t last, size_t size) {
-    const lt_view *v = &work->view;
-    uint32_t *set = work->positions, *list = work->order;
-    uint32_t kept_rows[LT_WORKING];
-    size_t count = 0, kept = 0;
-    for (size_t i = 0; i < last && kept < size / 2; i++) {
-        if (may_rise(v, set[i]) && may_fall(v, set[i])) {
-            kept_rows[kept++] = set[i];
+/* Adds rows of a list to the set, those already in it passed over. */
+static size_t add(lt_workspace *work, const uint32_t *list, size_t listed, size_t count, size_t room) {
+    for (size_t i = 0; i < listed && room > 0; i++) {
+        if (!work->chosen[list[i]]) {
+            work->chosen[list[i]] = 1;
+            work->positions[count++] = list[i];
+            room--;
         }
     }
-    memcpy(set, kept_rows, kept * sizeof *set);
-    count = kept;
+    return count;
+}
+
+/* Fills work->positions with the next working set; the `last` rows of the old one are there. Three quarters
+ * may stay, which is what keeps rounds few: rows between their bounds must be balanced against each other. */
+static size_t choose(lt_workspace *work, size_t last, size_t size) {
+    const lt_view *v = &work->view;
+    uint32_t *list = work->order;
+    size_t count = 0, kept = 0;
+    memset(work->chosen, 0, v->n);
+    for (size_t i = 0; i < last && kept < size * 3 / 4; i++) {
+        if (may_rise(v, work->positions[i]) && may_fall(v, work->positions[i])) {
+            list[kept++] = work->positions[i];
+        }
+    }
+    count = add(work, list, kept, 0, size);
     for (int side = 0; side < 2; side++) {
         size_t candidates = 0, room = size - count;
         for (size_t t = 0; t < v->n; t++) {
@@ -93,17 +107,7 @@ static size_t choose(lt_workspace *work, size_t last, size_t size) {
         }
         /* Enough that rows already in the set can be passed over. */
         candidates = first_of(v->f, side == 0 ? 1 : -1, list, candidates, size);
-        room = side == 0 ? (room + 1) / 2 : room;
-        for (size_t i = 0; i < candidates && room > 0; i++) {
-            size_t at = 0;
-            while (at < count && set[at] != list[i]) {
-                at++;
-            }
-            if (at == count) {
-                set[count++] = list[i];
-                room--;
-            }
-        }
+        count = add(work, list, candidates, count, side == 0 ? (room + 1) / 2 : room);
     }
     return count;
 }
@@ -113,7 +117,10 @@ static void pack(const lt_solver *solver, lt_workspace *work, size_t count) {
     lt_smo *smo = &work->smo;
     const lt_view *v = &work->view;
     smo->n = count;
-    smo->stride = lt_smo_padded(count);
+    smo->k = work->packed;
+    smo->row = NULL;
+    smo->begin[0] = smo->begin[1] = 0;
+    smo->part = smo->stride = lt_smo_padded(count);
     for (size_t a = 0; a < count; a++) {
         size_t row = lt_view_row(v, work->positions[a]), run;
         float *to = smo->k + a * smo->stride;
@@ -225,18 +232,6 @@ static void measure(const lt_view *v, lt_svm_solution *out) {
     out->gap = rise - fall;
 }
 
-/* f of all rows afresh, where the rows of K are at hand. A cache of tiles would have to compute every one of
- * them again, to the same values: f was summed in fp64 from them. */
-static latent_status refresh_all(const lt_solver *solver, lt_workspace *work) {
-    if (solver->matrix->tiles) {
-        return LATENT_OK;
-    }
-    for (size_t t = 0; t < work->view.n; t++) {
-        work->order[t] = (uint32_t)t;
-    }
-    return lt_view_refresh(solver, &work->view, work->order, work->view.n);
-}
-
 latent_status lt_solve_working(const lt_solver *solver, lt_workspace *work, uint64_t cap,
                                lt_svm_solution *out) {
     latent_status status = LATENT_OK;
@@ -245,22 +240,12 @@ latent_status lt_solve_working(const lt_solver *solver, lt_workspace *work, uint
     out->iterations = 0;
     out->outcome = LT_SVM_CAPPED;
     measure(&work->view, out);
-    for (int attempt = 0; attempt <= RESUMES; attempt++) {
-        while (out->gap >= solver->call->tolerance && out->iterations < cap &&
-               out->outcome != LT_SVM_STALLED && !solver->ctx->interrupted) {
-            LT_TRY(round_once(solver, work, cap, size, &last, out));
-            measure(&work->view, out);
-        }
-        LT_TRY(refresh_all(solver, work));
+    while (out->gap >= solver->call->tolerance && out->iterations < cap && out->outcome != LT_SVM_STALLED &&
+           !solver->ctx->interrupted) {
+        LT_TRY(round_once(solver, work, cap, size, &last, out));
         measure(&work->view, out);
-        if (out->gap < solver->call->tolerance) {
-            out->outcome = LT_SVM_SOLVED;
-            break;
-        }
-        if (out->outcome == LT_SVM_STALLED || out->iterations >= cap || solver->ctx->interrupted) {
-            break;
-        }
     }
+    out->outcome = out->gap < solver->call->tolerance ? LT_SVM_SOLVED : out->outcome;
 done:
     return status;
 }

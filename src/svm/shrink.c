@@ -27,13 +27,13 @@ static size_t list_kept(const lt_smo *s, uint32_t *kept) {
     return count;
 }
 
-/* Packs rows kept[0..count) of `from` into `to`, which may be `from` itself: places only move down. */
+/* Packs positions kept[0..count) of `from` into `to`, which may be `from` itself: places only move down. */
 static void pack(const lt_smo *from, lt_smo *to, const uint32_t *kept, size_t count) {
     for (size_t a = 0; a < count; a++) {
-        const float *source = from->k + kept[a] * from->stride;
+        const float *source = lt_smo_row(from, kept[a]);
         float *target = to->k + a * to->stride;
         for (size_t b = 0; b < count; b++) {
-            target[b] = source[kept[b]];
+            target[b] = source[lt_smo_column(from, kept[b])];
         }
         for (size_t b = count; b < lt_smo_padded(count); b++) {
             target[b] = 0;
@@ -75,6 +75,12 @@ static lt_svm_outcome solve_rest(lt_smo *s, lt_smo *spare, uint32_t *places, uin
     }
 }
 
+double lt_smo_sum(const lt_smo *s, size_t i) {
+    const float *k = lt_smo_row(s, i);
+    size_t first = s->part < s->n ? s->part : s->n;
+    return lt_dot(k + s->begin[0], s->beta, first) + lt_dot(k + s->begin[1], s->beta + first, s->n - first);
+}
+
 /* f of the rows that were dropped: those that are not among the last ones solved. */
 static void reconstruct(lt_smo *s, const uint32_t *places, size_t count) {
     size_t next = 0;
@@ -82,12 +88,13 @@ static void reconstruct(lt_smo *s, const uint32_t *places, size_t count) {
         if (next < count && places[next] == i) {
             next++;
         } else {
-            s->f[i] = s->y[i] - lt_dot(s->k + i * s->stride, s->beta, s->n);
+            s->f[i] = s->y[i] - lt_smo_sum(s, i);
         }
     }
 }
 
-lt_svm_outcome lt_smo_shrink(lt_smo *s, lt_smo *spare, uint32_t *kept, const volatile int *interrupted) {
+lt_svm_outcome lt_smo_shrink(lt_smo *s, lt_smo *spare, size_t room, uint32_t *kept,
+                             const volatile int *interrupted) {
     uint64_t cap = s->iterations_max, used = 0;
     uint32_t *places = kept + s->n;
     lt_svm_outcome outcome;
@@ -99,11 +106,13 @@ lt_svm_outcome lt_smo_shrink(lt_smo *s, lt_smo *spare, uint32_t *kept, const vol
             break;
         }
         size_t count = list_kept(s, kept);
-        if (count < 2 || count * 10 >= s->n * 9) {
+        if (count < 2 || count > room || count * 10 >= s->n * 9) {
             continue;
         }
         memcpy(places, kept, count * sizeof *places);
-        spare->stride = s->stride;
+        spare->row = NULL;
+        spare->begin[0] = spare->begin[1] = 0;
+        spare->part = spare->stride = lt_smo_padded(count) + LT_SMO_LANES;
         spare->tolerance = s->tolerance;
         pack(s, spare, kept, count);
         solve_rest(s, spare, places, kept, cap, &used, interrupted);

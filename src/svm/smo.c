@@ -22,7 +22,7 @@
 #include <math.h>
 
 typedef double vec __attribute__((vector_size(8 * LT_SMO_LANES)));
-typedef float half __attribute__((vector_size(4 * LT_SMO_LANES)));
+typedef float half __attribute__((vector_size(4 * LT_SMO_LANES), aligned(4)));
 typedef int64_t mask __attribute__((vector_size(8 * LT_SMO_LANES)));
 
 /* How vectors are passed differs between instruction sets; here they never are: all is inlined. */
@@ -59,43 +59,75 @@ ALWAYS size_t best_lane(const vec *best, const mask *block, double *value) {
     return row;
 }
 
-/* f -= step * (K[i] - K[j]); returns the i with the largest f that may rise, and that f. */
-ALWAYS size_t update_and_find(const lt_smo *s, size_t i, size_t j, double step, double *rise) {
-    const float *ki = s->k + i * s->stride, *kj = s->k + j * s->stride;
-    vec best = splat(-INFINITY), by = splat(step);
-    mask block = {0}, now = {0};
-    for (size_t t = 0; t < s->n; t += LT_SMO_LANES, now += 1) {
-        vec f = *(vec *)(s->f + t) - by * (widen(ki + t) - widen(kj + t));
+/* What a pass over the positions has found so far, lane by lane. */
+typedef struct search {
+    vec best, low;
+    mask block, now;
+} search;
+
+/* f -= step * (K[i] - K[j]) over positions [from, to), whose columns begin at ki and kj; and the largest f
+ * that may rise. */
+ALWAYS void update_run(const lt_smo *s, size_t from, size_t to, const float *ki, const float *kj, double step,
+                       search *found) {
+    vec by = splat(step), best = found->best;
+    mask block = found->block, now = found->now;
+    for (size_t t = from; t < to; t += LT_SMO_LANES, ki += LT_SMO_LANES, kj += LT_SMO_LANES, now += 1) {
+        vec f = *(vec *)(s->f + t) - by * (widen(ki) - widen(kj));
         *(vec *)(s->f + t) = f;
         f += *(const vec *)(s->may_rise + t);
         mask better = f > best;
         best = SELECT(better, f, best);
         block = (better & now) | (~better & block);
     }
-    return best_lane(&best, &block, rise);
+    found->best = best;
+    found->block = block;
+    found->now = now;
 }
 
-/* The j of the largest gain with i, its gain (negative: there is none), and the smallest f that may fall. */
-ALWAYS size_t find_partner(const lt_smo *s, size_t i, double *gain, double *fall) {
-    const float *ki = s->k + i * s->stride;
-    vec best = splat(-1), low = splat(INFINITY), fi = splat(s->f[i]), kii = splat(s->diagonal[i]);
-    mask block = {0}, now = {0};
-    for (size_t t = 0; t < s->n; t += LT_SMO_LANES, now += 1) {
+/* The next i, and its f. */
+ALWAYS size_t update_and_find(const lt_smo *s, size_t i, size_t j, double step, double *rise) {
+    const float *ki = lt_smo_row(s, i), *kj = lt_smo_row(s, j);
+    size_t first = s->part < s->n ? s->part : s->n;
+    search found = {.best = splat(-INFINITY)};
+    update_run(s, 0, first, ki + s->begin[0], kj + s->begin[0], step, &found);
+    update_run(s, first, s->n, ki + s->begin[1], kj + s->begin[1], step, &found);
+    return best_lane(&found.best, &found.block, rise);
+}
+
+/* The largest gain with i over positions [from, to), and the smallest f that may fall. */
+ALWAYS void partner_run(const lt_smo *s, size_t from, size_t to, const float *ki, double fi, double kii,
+                        search *found) {
+    vec best = found->best, low = found->low, f_i = splat(fi), k_ii = splat(kii), least = splat(tiny);
+    mask block = found->block, now = found->now;
+    for (size_t t = from; t < to; t += LT_SMO_LANES, ki += LT_SMO_LANES, now += 1) {
         vec f = *(const vec *)(s->f + t) + *(const vec *)(s->may_fall + t);
         low = SELECT(f < low, f, low);
-        vec difference = fi - f;
-        vec curvature = kii + *(const vec *)(s->diagonal + t) - 2.0 * widen(ki + t);
-        curvature = SELECT(curvature > 0.0, curvature, splat(tiny));
+        vec difference = f_i - f;
+        vec curvature = k_ii + *(const vec *)(s->diagonal + t) - 2.0 * widen(ki);
+        curvature = SELECT(curvature > 0.0, curvature, least);
         vec value = difference * difference / curvature;
         mask better = (difference > 0.0) & (value > best);
         best = SELECT(better, value, best);
         block = (better & now) | (~better & block);
     }
+    found->best = best;
+    found->low = low;
+    found->block = block;
+    found->now = now;
+}
+
+/* The j of the largest gain with i, its gain (negative: there is none), and the smallest f that may fall. */
+ALWAYS size_t find_partner(const lt_smo *s, size_t i, double *gain, double *fall) {
+    const float *ki = lt_smo_row(s, i);
+    size_t first = s->part < s->n ? s->part : s->n;
+    search found = {.best = splat(-1), .low = splat(INFINITY)};
+    partner_run(s, 0, first, ki + s->begin[0], s->f[i], s->diagonal[i], &found);
+    partner_run(s, first, s->n, ki + s->begin[1], s->f[i], s->diagonal[i], &found);
     *fall = INFINITY;
     for (int lane = 0; lane < LT_SMO_LANES; lane++) {
-        *fall = low[lane] < *fall ? low[lane] : *fall;
+        *fall = found.low[lane] < *fall ? found.low[lane] : *fall;
     }
-    return best_lane(&best, &block, gain);
+    return best_lane(&found.best, &found.block, gain);
 }
 
 static void set_limits(const lt_smo *s, size_t i) {
@@ -106,7 +138,7 @@ static void set_limits(const lt_smo *s, size_t i) {
 
 /* How far to move from j to i; a row that reaches its bound is put exactly there. 0: nothing would change. */
 static double take_step(const lt_smo *s, size_t i, size_t j) {
-    double curvature = s->diagonal[i] + s->diagonal[j] - 2.0 * s->k[i * s->stride + j];
+    double curvature = s->diagonal[i] + s->diagonal[j] - 2.0 * (double)lt_smo_row(s, i)[lt_smo_column(s, j)];
     double step = (s->f[i] - s->f[j]) / (curvature > 0 ? curvature : tiny);
     double high = s->y[i] > 0 ? s->bound[i] : 0, low = s->y[j] > 0 ? 0 : -s->bound[j];
     double to_high = high - s->beta[i], to_low = s->beta[j] - low;
@@ -160,7 +192,7 @@ __attribute__((target("avx2"))) static lt_svm_outcome run_avx2(lt_smo *s) {
 
 lt_svm_outcome lt_smo_run(lt_smo *s) {
     for (size_t i = 0; i < s->n; i++) {
-        s->diagonal[i] = s->k[i * s->stride + i];
+        s->diagonal[i] = lt_smo_row(s, i)[lt_smo_column(s, i)];
         set_limits(s, i);
     }
     for (size_t i = s->n; i < lt_smo_padded(s->n); i++) {

@@ -1,4 +1,4 @@
-/* smo.h: the two-variable solver of one binary problem whose kernel lies packed in memory. See smo.c. */
+/* smo.h: the two-variable solver of one binary problem whose kernel is at hand. See smo.c. */
 #ifndef LT_SVM_SMO_H
 #define LT_SVM_SMO_H
 
@@ -10,12 +10,18 @@ static inline size_t lt_smo_padded(size_t n) {
     return (n + LT_SMO_LANES - 1) / LT_SMO_LANES * LT_SMO_LANES;
 }
 
-/* All arrays are on multiples of 64 bytes and have lt_smo_padded(n) places; the solver fills the places past
- * n itself, but for those of the kernel, which must be finite. */
+/* The kernel is a matrix of rows; position i of the problem is row[i] of it (NULL: row i). Its columns are
+ * one or two runs: positions [0, part) lie from column begin[0] on, positions [part, n) from begin[1]. `part`
+ * is a multiple of LT_SMO_LANES, or at least n for a single run. Behind a run's last column there must be
+ * readable, finite floats up to a whole vector; positions that fill up the first run are rows with bound 0.
+ * The arrays are on multiples of 64 bytes and have lt_smo_padded(n) places; those past n the solver fills
+ * itself. */
 typedef struct lt_smo {
     size_t n;
-    float *k;         /* [n][stride], symmetric */
-    size_t stride;    /* floats, a multiple of LT_SMO_LANES, >= padded n */
+    float *k;
+    size_t stride; /* floats from row to row */
+    const uint32_t *row;
+    size_t begin[2], part;
     double *y;        /* +1 or -1 */
     double *bound;    /* C of the row */
     double *beta;     /* y * alpha: start values in, solution out */
@@ -28,6 +34,15 @@ typedef struct lt_smo {
     uint64_t iterations; /* out: steps made by this call */
     double gap;          /* out */
 } lt_smo;
+
+/* K at two positions. */
+static inline const float *lt_smo_row(const lt_smo *s, size_t i) {
+    return s->k + (s->row ? s->row[i] : i) * s->stride;
+}
+
+static inline size_t lt_smo_column(const lt_smo *s, size_t j) {
+    return j < s->part ? s->begin[0] + j : s->begin[1] + (j - s->part);
+}
 
 /* Steps until gap < tolerance, the cap, or no step changes anything. */
 lt_svm_outcome lt_smo_run(lt_smo *smo);
