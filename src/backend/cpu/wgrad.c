@@ -4,12 +4,20 @@
  * batch for it, a few chunks at a time: packs both operands, multiplies, adds. What it packs stays in its
  * cache, nothing is shared, and every sum is one chain of additions from the first cell to the last: how
  * the work is cut changes no bit. The bias gradient is summed on the way, chunk by chunk, then in double.
+ *
+ * Where a layer is thin (few channels or few filters) there is little to cut, and each part would pack the
+ * other operand again. There the batch is cut instead, into SLICES slices whatever the number of threads;
+ * each has sums of its own, added up in order afterwards.
  */
 #include "backend/cpu/cpu.h"
 
 #include <string.h>
 
-enum { FILTERS = 8 }; /* per task of the last step */
+enum {
+    FILTERS = 8, /* per task of the last step */
+    SLICES = 16,
+    MERGE = 4096
+}; /* floats per task that adds up slices */
 
 static size_t round_line(size_t bytes) {
     return (bytes + LT_CPU_LINE - 1) / LT_CPU_LINE * LT_CPU_LINE;
@@ -24,9 +32,10 @@ typedef struct cuts {
     lt_cpu_pass whole;
     int depth_parts, width_parts;   /* of channels and of filters */
     int depth_step, width_step;     /* blocks in each */
+    int slices;                     /* of the batch */
     size_t left_bytes, right_bytes; /* of one chunk */
     size_t chunk_db, lists;         /* of one thread, after its chunks */
-    size_t part_bytes;              /* sums of one part */
+    size_t part_bytes, slice_bytes; /* sums of one part, of all parts of a slice */
     size_t thread_bytes, threads, sums, db, total;
 } cuts;
 
@@ -43,6 +52,7 @@ static void part_pass(const cuts *c, int part, lt_cpu_pass *pass) {
 static void choose_cuts(const lt_cpu *cpu, cuts *c) {
     const lt_cpu_pass *whole = &c->whole;
     int can_depth = whole->form != LT_CPU_FLAT, can_width = whole->form != LT_CPU_COLUMNS;
+    c->slices = whole->form == LT_CPU_FLAT || whole->form == LT_CPU_COLUMNS ? SLICES : 1;
     c->depth_parts = c->width_parts = 1;
     c->depth_step = whole->depth_blocks;
     c->width_step = whole->width_blocks;
@@ -51,7 +61,7 @@ static void choose_cuts(const lt_cpu *cpu, cuts *c) {
         int small = whole->weight_bytes / (size_t)(parts * whole->stages) <= cpu->kernels->sums_bytes;
         int depth = can_depth && c->depth_step > 1 ? c->depth_step * whole->block : 0;
         int width = can_width && c->width_step > 1 ? c->width_step * 16 : 0;
-        if ((small && parts * whole->stages >= cpu->threads) || (!depth && !width)) {
+        if ((small && parts * whole->stages * c->slices >= cpu->threads) || (!depth && !width)) {
             break;
         }
         int *step = depth >= width ? &c->depth_step : &c->width_step;
@@ -74,8 +84,10 @@ static void make_cuts(const lt_cpu *cpu, const lt_conv *conv, cuts *c) {
     c->lists = c->chunk_db + (size_t)part.width_blocks * 16 * sizeof(float);
     c->thread_bytes = round_line(c->lists + (size_t)part.blocks_max * sizeof(size_t));
     c->sums = (size_t)cpu->threads * c->thread_bytes;
-    c->db = c->sums + (size_t)(c->depth_parts * c->width_parts) * c->part_bytes;
-    c->total = c->db + (size_t)c->whole.stages * (size_t)c->whole.width_blocks * 16 * sizeof(double);
+    c->slice_bytes = (size_t)(c->depth_parts * c->width_parts) * c->part_bytes;
+    c->db = c->sums + (size_t)c->slices * c->slice_bytes;
+    c->total =
+        c->db + (size_t)(c->slices * c->whole.stages) * (size_t)c->whole.width_blocks * 16 * sizeof(double);
 }
 
 size_t lt_cpu_wgrad_scratch(const lt_cpu *cpu, const lt_conv *conv) {
@@ -99,9 +111,9 @@ static int counts_db(const lt_cpu_pass *pass, int stage) {
     return !quads || stage == 1;
 }
 
-static double *db_sums(const wgrad_job *job, int stage) {
+static double *db_sums(const wgrad_job *job, int slice, int stage) {
     return (double *)(void *)((char *)job->call->scratch + job->c.db) +
-           (size_t)stage * (size_t)job->c.whole.width_blocks * 16;
+           (size_t)(slice * job->c.whole.stages + stage) * (size_t)job->c.whole.width_blocks * 16;
 }
 
 /* Left operand of a chunk, and its share of db where this task is the one to count it. */
@@ -119,9 +131,12 @@ static void part_task(void *arg, int task, int thread) {
     const wgrad_job *job = arg;
     const cuts *c = &job->c;
     const lt_cpu_kernels *kernels = job->cpu->kernels;
-    int stage = task % c->whole.stages, index = task / c->whole.stages;
+    int parts = c->depth_parts * c->width_parts;
+    int stage = task % c->whole.stages, index = task / c->whole.stages % parts;
+    int slice = task / c->whole.stages / parts;
     char *scratch = job->call->scratch, *mine = scratch + (size_t)thread * c->thread_bytes;
-    float *sums = (float *)(void *)(scratch + c->sums + (size_t)index * c->part_bytes);
+    float *sums =
+        (float *)(void *)(scratch + c->sums + (size_t)slice * c->slice_bytes + (size_t)index * c->part_bytes);
     lt_cpu_group group = {.left = mine, .right = mine + (size_t)kernels->group * c->left_bytes};
     lt_cpu_pass pass;
     part_pass(c, index, &pass);
@@ -130,7 +145,7 @@ static void part_task(void *arg, int task, int thread) {
     memset(sums + before, 0,
            (lt_cpu_weights_before(&pass, first_point + pass.stage_points) - before) * sizeof(float));
     double *db = pass.depth_first == 0 && counts_db(&pass, stage)
-                     ? db_sums(job, stage) + (size_t)pass.width_first * 16
+                     ? db_sums(job, slice, stage) + (size_t)pass.width_first * 16
                      : NULL;
     for (int i = 0; db && i < pass.width_blocks * 16; i++) {
         db[i] = 0;
@@ -139,8 +154,10 @@ static void part_task(void *arg, int task, int thread) {
     group.left_bytes = c->left_bytes;
     group.right_bytes = c->right_bytes;
     int chunks = lt_cpu_chunks(&pass, job->call->n);
-    for (int first = 0; first < chunks; first += group.chunks) {
-        group.chunks = chunks - first < kernels->group ? chunks - first : kernels->group;
+    int begin = (int)((int64_t)chunks * slice / c->slices),
+        end = (int)((int64_t)chunks * (slice + 1) / c->slices);
+    for (int first = begin; first < end; first += group.chunks) {
+        group.chunks = end - first < kernels->group ? end - first : kernels->group;
         for (int i = 0; i < group.chunks; i++) {
             lt_cpu_chunk chunk = lt_cpu_chunk_at(&pass, job->call->n, first + i);
             char *left = mine + (size_t)i * c->left_bytes;
@@ -150,6 +167,22 @@ static void part_task(void *arg, int task, int thread) {
             pack_left(job, &pass, &chunk, stage, left, db, chunk_db);
         }
         kernels->correlate(&pass, &group, stage, sums, (size_t *)(void *)(mine + c->lists));
+    }
+}
+
+/* Adds the other slices' sums to the first one's, in order. */
+static void merge_task(void *arg, int task, int thread) {
+    const wgrad_job *job = arg;
+    const cuts *c = &job->c;
+    size_t count = c->slice_bytes / sizeof(float), begin = (size_t)task * MERGE;
+    size_t end = begin + MERGE < count ? begin + MERGE : count;
+    float *sums = (float *)(void *)((char *)job->call->scratch + c->sums);
+    (void)thread;
+    for (int slice = 1; slice < c->slices; slice++) {
+        const float *other = sums + (size_t)slice * count;
+        for (size_t i = begin; i < end; i++) {
+            sums[i] += other[i];
+        }
     }
 }
 
@@ -173,8 +206,9 @@ static void reduce_task(void *arg, int task, int thread) {
                                       k - pass.width_first * 16, call->dw + (size_t)k * filter);
         }
         double sum = 0;
-        for (int i = 0; i < c->whole.stages; i++) {
-            sum += counts_db(&c->whole, i) ? db_sums(job, i)[k] : 0;
+        for (int i = 0; i < c->slices * c->whole.stages; i++) {
+            int stage = i % c->whole.stages;
+            sum += counts_db(&c->whole, stage) ? db_sums(job, i / c->whole.stages, stage)[k] : 0;
         }
         if (call->db) {
             call->db[k] = (float)((double)call->db[k] + sum);
@@ -192,6 +226,11 @@ void lt_cpu_wgrad(const lt_cpu *cpu, const lt_conv_call *call, const lt_cpu_sour
                             .height = conv->H,
                             .width = conv->W,
                             .channels = conv->C};
-    lt_cpu_parallel(cpu, job.c.depth_parts * job.c.width_parts * job.c.whole.stages, part_task, &job);
+    int parts = job.c.depth_parts * job.c.width_parts;
+    lt_cpu_parallel(cpu, parts * job.c.whole.stages * job.c.slices, part_task, &job);
+    if (job.c.slices > 1) {
+        lt_cpu_parallel(cpu, (int)((job.c.slice_bytes / sizeof(float) + MERGE - 1) / MERGE), merge_task,
+                        &job);
+    }
     lt_cpu_parallel(cpu, ceil_div(conv->K, FILTERS), reduce_task, &job);
 }
