@@ -7,38 +7,39 @@
 
 enum { TILE_BYTES = 1024, TILE_HALVES = 512 };
 
-/* Row d of a block's weights: pairs of rows are interleaved. */
-static void put_weights(const float row[16], int d, uint16_t *to) {
-    for (int n = 0; n < 16; n++) {
-        to[d / 2 * 32 + d % 2 + 2 * n] = lt_cpu_bf16(row[n]);
+/* Row d of a block's weights is in rows[d % 2]: an odd one completes a pair, which is interleaved. */
+static void put_weights(float rows[2][16], int d, uint16_t *to) {
+    for (int n = 0; d % 2 && n < 16; n += LANES) {
+        vec_store_pairs((uint32_t *)(void *)(to + d / 2 * 32) + n, vec_load(rows[0] + n),
+                        vec_load(rows[1] + n), 0);
     }
 }
 
 /* Block b of point p's columns, `deep` lines deep. */
 static void weights_block(const lt_cpu_pass *pass, const float *w, int p, int b, int deep, uint16_t *to) {
     const lt_cpu_axis *y = &pass->y, *x = &pass->x;
-    float row[16] = {0};
+    float rows[2][16];
     int d = 0;
     if (pass->form == LT_CPU_COLUMNS) {
         for (; d < (pass->role == LT_CPU_DGRAD ? pass->depth : 32 * deep); d++) {
-            columns_row(pass, w, d, 16 * b, row);
-            put_weights(row, d, to);
+            columns_row(pass, w, d, 16 * b, rows[d % 2]);
+            put_weights(rows, d, to);
         }
     } else {
         int py = p / x->phases, px = p % x->phases;
-        int rows = pass->form == LT_CPU_FLAT ? pass->depth : pass->depth_blocks * 32;
+        int depth = pass->form == LT_CPU_FLAT ? pass->depth : pass->depth_blocks * 32;
         for (int ty = y->first[py]; ty < y->first[py + 1]; ty++) {
             for (int tx = x->first[px]; tx < x->first[px + 1]; tx++) {
-                for (int i = 0; i < rows; i++, d++) {
-                    lowered_row(pass, w, i, 16 * b, ty, tx, row);
-                    put_weights(row, d, to);
+                for (int i = 0; i < depth; i++, d++) {
+                    lowered_row(pass, w, i, 16 * b, ty, tx, rows[d % 2]);
+                    put_weights(rows, d, to);
                 }
             }
         }
     }
-    memset(row, 0, sizeof row);
     for (; d < 32 * deep; d++) {
-        put_weights(row, d, to);
+        memset(rows[d % 2], 0, sizeof rows[0]);
+        put_weights(rows, d, to);
     }
 }
 

@@ -19,6 +19,12 @@ static void lowered_row(const lt_cpu_pass *pass, const float *w, int d, int n0, 
     for (int r = pass->y.from[ty]; r <= pass->y.to[ty]; r++) {
         for (int s = pass->x.from[tx]; s <= pass->x.to[tx]; s++) {
             const float *tap = from + ((size_t)r * (size_t)v->S + (size_t)s) * C;
+            if (back && count == 16) { /* side by side: vectors */
+                for (int n = 0; n < 16; n++) {
+                    out[n] += tap[n];
+                }
+                continue;
+            }
             for (int n = 0; n < count; n++) {
                 out[n] += tap[(size_t)n * step];
             }

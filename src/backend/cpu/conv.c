@@ -61,35 +61,37 @@ void lt_cpu_conv_memory(const lt_cpu *cpu, const lt_conv *conv, int batch, int t
 
 /* ---- Weights ----------------------------------------------------------------------------------- */
 
+/* The panels of both passes, so that many threads find work. */
 typedef struct prepare_job {
     const lt_cpu *cpu;
-    const lt_cpu_pass *pass;
+    lt_cpu_pass pass[2];
+    void *packed[2];
+    int panels; /* of the first pass */
     const float *w;
-    void *packed;
 } prepare_job;
 
 static void prepare_task(void *arg, int task, int thread) {
     const prepare_job *job = arg;
+    int which = task >= job->panels;
     (void)thread;
-    job->cpu->kernels->pack_weights(job->pass, job->w, task, job->packed);
-}
-
-static void prepare_pass(const lt_cpu *cpu, const lt_cpu_pass *pass, const float *w, void *packed) {
-    prepare_job job = {cpu, pass, w, packed};
-    lt_cpu_parallel(cpu, lt_cpu_panels(pass->width_blocks), prepare_task, &job);
+    job->cpu->kernels->pack_weights(&job->pass[which], job->w, task - (which ? job->panels : 0),
+                                    job->packed[which]);
 }
 
 latent_status lt_cpu_conv_prepare(latent_context *ctx, lt_backend *backend, const lt_conv_call *call) {
     const lt_cpu *cpu = (const lt_cpu *)backend;
-    lt_cpu_pass pass;
+    prepare_job job = {.cpu = cpu, .w = call->w};
     (void)ctx;
-    lt_cpu_pass_make(&pass, call->conv, LT_CPU_FORWARD, cpu->kernels->block);
-    prepare_pass(cpu, &pass, call->w, call->persist);
+    lt_cpu_pass_make(&job.pass[0], call->conv, LT_CPU_FORWARD, cpu->kernels->block);
+    job.packed[0] = call->persist;
+    job.panels = lt_cpu_panels(job.pass[0].width_blocks);
+    int tasks = job.panels;
     if (call->dx) { /* nobody asks a first layer for its input gradient */
-        char *after = (char *)call->persist + round_line(pass.weight_bytes);
-        lt_cpu_pass_make(&pass, call->conv, LT_CPU_DGRAD, cpu->kernels->block);
-        prepare_pass(cpu, &pass, call->w, after);
+        lt_cpu_pass_make(&job.pass[1], call->conv, LT_CPU_DGRAD, cpu->kernels->block);
+        job.packed[1] = (char *)call->persist + round_line(job.pass[0].weight_bytes);
+        tasks += lt_cpu_panels(job.pass[1].width_blocks);
     }
+    lt_cpu_parallel(cpu, tasks, prepare_task, &job);
     return LATENT_OK;
 }
 
