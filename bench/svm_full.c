@@ -137,9 +137,23 @@ static void finish(job *j, double *clock, double *out) {
     *clock = now;
 }
 
+/* place[row] = 1 for every sorted row with an alpha above 0 in any pair. */
+static void mark_support(const lt_svm_set *set, const lt_svm_problem *problems, const double *alpha,
+                         uint32_t *place) {
+    for (int p = 0; p < set->pairs; p++) {
+        size_t at = problems[p].first;
+        for (int k = 0; k < 2; k++) {
+            for (uint32_t row = problems[p].begin[k]; row < problems[p].end[k]; row++, at++) {
+                place[row] |= alpha[at] > 0;
+            }
+        }
+    }
+}
+
 static void read_solutions(const job *j, const lt_svm_set *set, const lt_svm_problem *problems,
                            const lt_svm_solution *solutions, result *r) {
-    uint8_t *kept = room(j->a.n, 1);
+    uint32_t *kept = room(j->a.n, sizeof *kept);
+    mark_support(set, problems, r->alpha, kept);
     r->iterations = r->longest = 0;
     r->unsolved = 0;
     r->support = r->kept = 0;
@@ -156,7 +170,6 @@ static void read_solutions(const job *j, const lt_svm_set *set, const lt_svm_pro
         for (int k = 0; k < 2; k++) {
             for (uint32_t row = q->begin[k]; row < q->end[k]; row++, at++) {
                 r->support += r->alpha[at] > 0;
-                kept[row] |= r->alpha[at] > 0;
             }
         }
     }
@@ -173,13 +186,8 @@ static void predict(job *j, const lt_svm_set *set, const lt_svm_problem *problem
     size_t pairs = (size_t)set->pairs, vectors = 0;
     uint32_t *place = room(j->a.n, sizeof *place), *order = room(j->a.n, sizeof *order);
     double *rho = room(pairs, sizeof *rho), *gamma = room(pairs, sizeof *gamma);
+    mark_support(set, problems, r->alpha, place);
     for (size_t p = 0; p < pairs; p++) {
-        size_t at = problems[p].first;
-        for (int k = 0; k < 2; k++) {
-            for (uint32_t row = problems[p].begin[k]; row < problems[p].end[k]; row++, at++) {
-                place[row] |= r->alpha[at] > 0;
-            }
-        }
         rho[p] = solutions[p].rho;
         gamma[p] = set->gamma[p];
     }

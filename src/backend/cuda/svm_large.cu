@@ -23,7 +23,7 @@ __device__ static inline bool takes_part(const lt_cuda_solver &s, const lt_cuda_
 
 __device__ static void update(const lt_cuda_solver &s, const lt_cuda_problem &p, const float *ki,
                               const float *kj, double step, lt_rise *found) {
-    double high = -CUDART_INF, low = CUDART_INF;
+    double high = -LT_INFINITY, low = LT_INFINITY;
     uint32_t mine = LT_CUDA_NOWHERE;
     double *f = s.f + p.first;
     const double *beta = s.beta + p.first;

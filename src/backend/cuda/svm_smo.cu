@@ -28,8 +28,8 @@ template <bool RBF> __device__ static inline double wide(float k) {
 /* A problem as one thread sees it. */
 template <int SLOTS> struct share {
     double f[SLOTS];
-    float ki[SLOTS];
-    uint32_t rise, fall; /* bit s: row s may */
+    float ki[SLOTS], kj[SLOTS]; /* of the rows of K that the step moves */
+    uint32_t rise, fall;        /* bit s: row s may */
 };
 
 /* Reads this thread's part of row i of K. */
@@ -48,13 +48,12 @@ __device__ static inline void read_row(const lt_cuda_solver &s, const lt_cuda_pr
 
 /* f -= step * (K[i] - K[j]); this warp's candidate for i and its smallest f that may fall. */
 template <int SLOTS, bool RBF>
-__device__ static inline void update(share<SLOTS> &own, const float *kj, double step, const double *beta,
-                                     lt_rise *found) {
-    double high = -CUDART_INF, low = CUDART_INF;
+__device__ static inline void update(share<SLOTS> &own, double step, const double *beta, lt_rise *found) {
+    double high = -LT_INFINITY, low = LT_INFINITY;
     uint32_t best = 0;
 #pragma unroll
     for (int slot = 0; slot < SLOTS; slot++) {
-        double f = own.f[slot] - step * (wide<RBF>(own.ki[slot]) - wide<RBF>(kj[slot]));
+        double f = own.f[slot] - step * (wide<RBF>(own.ki[slot]) - wide<RBF>(own.kj[slot]));
         own.f[slot] = f;
         if ((own.rise >> slot & 1) && f > high) {
             high = f;
@@ -130,7 +129,7 @@ __device__ static inline void load(const lt_cuda_solver &s, const lt_cuda_proble
     for (int slot = 0; slot < SLOTS; slot++) {
         uint32_t t = threadIdx.x + slot * THREADS;
         own.f[slot] = 0;
-        own.ki[slot] = 0;
+        own.ki[slot] = own.kj[slot] = 0;
         if (t < p.n) {
             uint32_t row = t < p.n0 ? p.begin[0] + t : p.begin[1] + (t - p.n0);
             double value = s.beta[p.first + t];
@@ -140,6 +139,19 @@ __device__ static inline void load(const lt_cuda_solver &s, const lt_cuda_proble
                 own.rise |= (uint32_t)(value < lt_high(p, t)) << slot;
                 own.fall |= (uint32_t)(value > lt_low(p, t)) << slot;
             }
+        }
+    }
+}
+
+template <int SLOTS>
+__device__ static inline void store(const lt_cuda_solver &s, const lt_cuda_problem &p,
+                                    const share<SLOTS> &own, const double *beta) {
+#pragma unroll
+    for (int slot = 0; slot < SLOTS; slot++) {
+        uint32_t t = threadIdx.x + slot * THREADS;
+        if (t < p.n) {
+            s.f[p.first + t] = own.f[slot];
+            s.beta[p.first + t] = beta[t];
         }
     }
 }
@@ -157,17 +169,12 @@ __global__ static void __launch_bounds__(THREADS, 1) svm_smo(lt_cuda_solver s, i
     __syncthreads();
     double *beta = beta_is_shared ? room : s.beta + p.first;
     share<SLOTS> own;
-    float kj[SLOTS];
     double step = 0, gap = 0;
     uint32_t made = 0;
     int warp = threadIdx.x / 32, outcome = LT_CUDA_RUNNING;
     load(s, p, own, beta);
-#pragma unroll
-    for (int slot = 0; slot < SLOTS; slot++) {
-        kj[slot] = 0;
-    }
     for (;; made++) {
-        update<SLOTS, RBF>(own, kj, step, beta, &rises[warp]);
+        update<SLOTS, RBF>(own, step, beta, &rises[warp]);
         __syncthreads();
         lt_rise i = lt_best_rise<WARPS>(rises);
         double fi = lt_unkey(i.rise);
@@ -189,7 +196,7 @@ __global__ static void __launch_bounds__(THREADS, 1) svm_smo(lt_cuda_solver s, i
             outcome = LT_SVM_STALLED;
             break;
         }
-        read_row<SLOTS>(s, p, j.row, kj);
+        read_row<SLOTS>(s, p, j.row, own.kj);
         row = j.row < p.n0 ? p.begin[0] + j.row : p.begin[1] + (j.row - p.n0);
         double curvature = kii + (RBF ? 1.0 : s.diagonal[row]) - 2.0 * (double)j.k;
         lt_move move = lt_take_step(fi - j.f, curvature, lt_high(p, i.row), lt_low(p, j.row), i.beta, j.beta);
@@ -201,14 +208,7 @@ __global__ static void __launch_bounds__(THREADS, 1) svm_smo(lt_cuda_solver s, i
         settle(p, own, beta, i.row, move.beta_i);
         settle(p, own, beta, j.row, move.beta_j);
     }
-#pragma unroll
-    for (int slot = 0; slot < SLOTS; slot++) {
-        uint32_t t = threadIdx.x + slot * THREADS;
-        if (t < p.n) {
-            s.f[p.first + t] = own.f[slot];
-            s.beta[p.first + t] = beta[t];
-        }
-    }
+    store(s, p, own, beta);
     if (threadIdx.x == 0) {
         problem->iterations = p.iterations + made;
         problem->gap = gap;

@@ -88,7 +88,7 @@ __global__ static void svm_measure(lt_cuda_solver s) {
     __shared__ uint64_t keys[2][WARPS];
     lt_cuda_problem *problem = s.problems + blockIdx.x;
     const lt_cuda_problem p = *problem;
-    double high = -CUDART_INF, low = CUDART_INF, objective = 0, between = 0, inside = 0;
+    double high = -LT_INFINITY, low = LT_INFINITY, objective = 0, between = 0, inside = 0;
     for (uint32_t t = threadIdx.x; t < p.n; t += THREADS) {
         uint32_t row = t < p.n0 ? p.begin[0] + t : p.begin[1] + (t - p.n0);
         double f = s.f[p.first + t], beta = s.beta[p.first + t], y = t < p.n0 ? 1.0 : -1.0;
@@ -119,7 +119,7 @@ __global__ static void svm_measure(lt_cuda_solver s) {
         }
         high = lt_unkey(keys[0][0]);
         low = -lt_unkey(keys[1][0]);
-        bool up = high > -CUDART_INF, down = low < CUDART_INF;
+        bool up = high > -LT_INFINITY, down = low < LT_INFINITY;
         problem->gap = high - low;
         problem->objective = -objective / 2;
         problem->rho = inside > 0   ? -between / inside

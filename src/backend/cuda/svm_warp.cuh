@@ -9,9 +9,8 @@
 
 #include "backend/cuda/svm_kernels.h"
 
-#include <math_constants.h>
-
-#define LT_WARP 0xFFFFFFFFu
+#define LT_WARP     0xFFFFFFFFu
+#define LT_INFINITY __longlong_as_double(0x7FF0000000000000ll)
 
 __device__ static inline uint32_t lt_warp_max(uint32_t value) {
 #if __CUDA_ARCH__ >= 800
@@ -130,7 +129,7 @@ __device__ static inline lt_move lt_take_step(double difference, double curvatur
 
 /* Why to stop before the next step; LT_CUDA_RUNNING: there is no reason. */
 __device__ static inline int lt_verdict(const lt_cuda_solver &s, const lt_rise &best, double gap) {
-    bool none = best.row == LT_CUDA_NOWHERE || best.fall == lt_key(-CUDART_INF);
+    bool none = best.row == LT_CUDA_NOWHERE || best.fall == lt_key(-LT_INFINITY);
     return none || gap < s.tolerance ? LT_SVM_SOLVED : LT_CUDA_RUNNING;
 }
 
