@@ -164,6 +164,8 @@ void lt_parallel(lt_backend *backend, int count, void (*run)(void *arg, int task
 void lt_parallel_if(lt_backend *backend, int split, int count, void (*run)(void *arg, int task, int thread),
                     void *arg);
 int lt_threads(const lt_backend *backend);
+/* Floats from row to row that suit the caches. */
+size_t lt_row_stride(size_t d);
 /* Copies rows, in order, less the mean, into [n][stride] with zeros behind the last column. */
 void lt_center_rows(lt_backend *backend, const lt_svm_rows *rows, const uint32_t *order, const float *mean,
                     float *out, size_t stride);

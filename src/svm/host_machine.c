@@ -111,7 +111,7 @@ latent_status lt_host_machine_create(latent_context *ctx, lt_backend *backend,
     LT_TRY(lt_calloc(ctx, 1, sizeof *m, "the machine", (void **)&m));
     m->kernel = call->kernel;
     m->d = call->vectors.d;
-    m->stride = (m->d + 15) / 16 * 16;
+    m->stride = lt_row_stride(m->d);
     m->problems = call->problems;
     LT_TRY(lt_calloc(ctx, m->d, sizeof(float), "the mean", (void **)&m->mean));
     if (call->mean) {

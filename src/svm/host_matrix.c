@@ -126,7 +126,7 @@ static latent_status matrix_create(latent_context *ctx, lt_backend *backend, con
     m->gamma = call->gamma;
     m->n = call->rows.n;
     m->d = call->rows.d;
-    m->stride = (m->d + 15) / 16 * 16;
+    m->stride = lt_row_stride(m->d);
     LT_TRY(lt_aligned_raw(ctx, m->n, m->stride * sizeof(float), "the centered features", &m->x));
     LT_TRY(lt_aligned(ctx, m->n, sizeof(float), "squared lengths", &m->norm));
     lt_center_rows(backend, &call->rows, call->order, call->mean, m->x, m->stride);

@@ -87,6 +87,12 @@ int lt_threads(const lt_backend *backend) {
     return backend->type->threads ? backend->type->threads(backend) : 1;
 }
 
+size_t lt_row_stride(size_t d) {
+    size_t stride = (d + 15) / 16 * 16;
+    /* Rows a multiple of a page apart would all fall into the same few lines of a cache. */
+    return stride % 1024 == 0 ? stride + 16 : stride;
+}
+
 typedef struct center_job {
     const lt_svm_rows *rows;
     const uint32_t *order;

@@ -21,11 +21,14 @@ static void pack_rows(const float *from, size_t stride, size_t rows, size_t widt
     if (rows < width) {
         memset(to, 0, k * width * sizeof *to);
     }
-    /* 32 of k at a time, so that the lines being filled stay in the L1 cache. */
-    for (size_t first = 0; first < k; first += 32) {
-        size_t last = first + 32 < k ? first + 32 : k;
+    /* 128 of k at a time: the lines being filled stay in the L1 cache, and the next row is on its way. */
+    for (size_t first = 0; first < k; first += 128) {
+        size_t last = first + 128 < k ? first + 128 : k;
         for (size_t r = 0; r < rows; r++) {
             const float *row = from + r * stride;
+            for (size_t l = first; r + 1 < rows && l < last; l += 16) {
+                __builtin_prefetch(row + stride + l);
+            }
             for (size_t l = first; l < last; l++) {
                 to[l * width + r] = row[l];
             }
