@@ -11,7 +11,7 @@ conv dec 3 3x3 up2
 loss mse
 train epochs 2 batch 8
 NET
-holds "a small data set is made" "$program" data synth data --train 80 --test 10 --quiet
+holds "a small data set is made" "$program" data synth data --train 320 --test 10 --quiet
 escape=$(printf '\033')
 return=$(printf '\r')
 # on_terminal FILE SETTINGS...: trains with stderr on a terminal of script's making; what it shows goes to FILE.
@@ -28,7 +28,7 @@ on_terminal dumb TERM=dumb
 "$program" train slow.net --run run --overwrite --backend ref --quiet >/dev/null 2>quiet.txt
 
 holds "a terminal gets a bar that redraws its line" grep -qF "${return}epoch 1/2 " colour
-frames=$(tr '\r' '\n' <colour | grep -cE 'epoch 1/2 .*%.*loss [0-9.]+  [0-9.,]+ images/s  ETA [0-9:]+')
+frames=$(tr '\r' '\n' <colour | grep -cE 'epoch [12]/2 .*%.*loss [0-9.]+  [0-9.,]+ images/s  ETA [0-9:]+')
 holds "with loss, images/s and ETA, more than once: $frames times" [ "$frames" -ge 2 ]
 widest=$(tr '\r' '\n' <plain | sed "s/$escape\[[0-9;]*[A-Za-z]//g" | grep 'ETA' | awk '{ print length }' | sort -n | tail -1)
 holds "no frame is wider than the terminal: $widest" [ "${widest:-1000}" -lt 100 ]
