@@ -3,7 +3,7 @@
 #include "svm_job.h"
 
 static const cli_command *const subcommands[] = {&cli_command_svm_train, &cli_command_svm_predict,
-                                                 &cli_command_svm_grid, NULL};
+                                                 &cli_command_svm_grid, &cli_command_svm_convert, NULL};
 
 const cli_command cli_command_svm = {
     .name = "svm",

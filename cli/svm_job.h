@@ -5,7 +5,8 @@
 #include "cli.h"
 #include "json.h"
 
-extern const cli_command cli_command_svm_train, cli_command_svm_predict, cli_command_svm_grid;
+extern const cli_command cli_command_svm_train, cli_command_svm_predict, cli_command_svm_grid,
+    cli_command_svm_convert;
 
 extern const cli_group cli_svm_input_group;   /* --labels, --data, --split, --subset */
 extern const cli_group cli_svm_problem_group; /* --kernel, --gamma, weights: what is solved */

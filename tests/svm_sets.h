@@ -11,6 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* These tests are about the host's solver, also on a machine with a GPU: the best backend that lives in host
+ * memory. */
+static inline const char *svm_host_name(void) {
+    char detail[160];
+    for (int i = 0; lt_backend_at(i); i++) {
+        const lt_backend_type *type = lt_backend_at(i);
+        if (type->host_memory && type->probe(detail, sizeof detail)) {
+            return type->name;
+        }
+    }
+    return "ref";
+}
+
+#define SVM_HOST (&(latent_engine_options){.backend = svm_host_name()})
+
 typedef struct svm_set {
     size_t n, d;
     float *x;

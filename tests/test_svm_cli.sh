@@ -34,7 +34,7 @@ holds "three pairs" awk 'NF != 4 { exit 1 }' d.txt
 expect "linear kernel" 0 "support" svm train train.txt --kernel linear --out l.model
 expect "weights and balance" 0 "support" svm train train.txt --weight=-4=2,1=0.5 --balanced --out w.model
 expect "folds" 0 "cross-validation" svm train train.txt --folds 3 --out f.model
-expect "a small cache" 0 "in tiles" svm train train.txt --cache 70K --out t.model
+expect "a small cache" 0 "in tiles" svm train train.txt --cache 70K --backend ref --out t.model
 expect "a grid" 0 "best" svm grid train.txt -C 0.1,1,10 --gamma scale/2,scale,0.5 --folds 3
 holds "nine points" [ "$(grep -c '%' <<<"$(grep -v / <<<"$output")")" = 9 ]
 expect "a linear grid" 0 "best" svm grid train.txt -C 1,10 --kernel linear --json
@@ -44,6 +44,16 @@ if command -v svm-predict >/dev/null; then
     svm-train -q -c 10 -g 0.5 train.txt theirs.model
     expect "a model of svm-train" 0 "100.00%" svm predict theirs.model test.txt
 fi
+
+expect "text to an array" 0 "210 rows of 2 features" svm convert train.txt train.npy
+cut -d' ' -f1 train.txt >train_labels.txt
+expect "and back" 0 "with their labels" svm convert train.npy again.txt --labels train_labels.txt
+expect "once more" 0 "" svm convert again.txt again.npy
+holds "nothing was lost" cmp -s train.npy again.npy
+expect "text needs labels" 2 "has no labels" svm convert train.npy x.txt
+expect "an array and its labels" 0 "support" svm train train.npy --labels train_labels.txt --out n.safetensors \
+    -C 10
+holds "make the same model" cmp -s n.safetensors m.safetensors
 
 # The folder of 'latent features' and the labels of a data set.
 tiny_net tiny.net
@@ -67,7 +77,7 @@ expect "C of 0" 2 "--c 0" svm train train.txt --c 0
 expect "a negative gamma" 2 "--gamma -1: it takes" svm train train.txt --gamma=-1
 expect "a gamma that is no word" 2 "--gamma large" svm train train.txt --gamma large
 expect "a cache that is no size" 2 "--cache much" svm train train.txt --cache much
-expect "a cache too small" 2 "too small" svm train train.txt --cache 100
+expect "a cache too small" 2 "too small" svm train train.txt --cache 100 --backend ref
 expect "a weight without a label" 2 "--weight 2" svm train train.txt --weight 2
 expect "a weight of 0" 2 "--weight 1=0" svm train train.txt --weight 1=0
 expect "a weight of a class that is not there" 2 "no row has that label" svm train train.txt --weight 9=1

@@ -5,6 +5,16 @@
 
 #include "svm_sets.h"
 
+#include <sys/resource.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
 typedef struct fixture {
     svm_set set;
     latent_svm_options options;
@@ -20,8 +30,8 @@ static fixture begin(void) {
 
 static latent_status train(scratch *s, fixture *f) {
     f->svm = NULL;
-    return latent_svm_train(s->ctx, f->set.x, f->set.n, f->set.d, f->set.labels, &f->options, NULL, &f->svm,
-                            NULL);
+    return latent_svm_train(s->ctx, f->set.x, f->set.n, f->set.d, f->set.labels, &f->options, SVM_HOST,
+                            &f->svm, NULL);
 }
 
 static void end(fixture *f) {
@@ -107,7 +117,7 @@ static void test_bad_labels(void **state) {
     for (size_t i = 0; i < n; i++) {
         labels[i] = (int32_t)i;
     }
-    assert_fails(s->ctx, latent_svm_train(s->ctx, x, n, 1, labels, &options, NULL, &svm, NULL),
+    assert_fails(s->ctx, latent_svm_train(s->ctx, x, n, 1, labels, &options, SVM_HOST, &svm, NULL),
                  LATENT_ERROR_ARGUMENT, "5000 different values");
     free(x);
     free(labels);
@@ -143,7 +153,7 @@ static void test_odd_sets(void **state) {
     options.c = 100;
     options.probability = 1;
     /* One row to a class. */
-    assert_int_equal(latent_svm_train(s->ctx, x, 3, 2, labels, &options, NULL, &svm, NULL), LATENT_OK);
+    assert_int_equal(latent_svm_train(s->ctx, x, 3, 2, labels, &options, SVM_HOST, &svm, NULL), LATENT_OK);
     assert_int_equal(latent_svm_predict(s->ctx, svm, x, 3, 2, said, NULL, NULL), LATENT_OK);
     assert_memory_equal(said, labels, sizeof said);
     latent_svm_destroy(svm);
@@ -151,7 +161,7 @@ static void test_odd_sets(void **state) {
     const float same[] = {1, 2, 1, 2, 1, 2};
     options.gamma_rule = LATENT_GAMMA_VALUE;
     options.gamma = 0.5;
-    assert_int_equal(latent_svm_train(s->ctx, same, 3, 2, two, &options, NULL, &svm, NULL), LATENT_OK);
+    assert_int_equal(latent_svm_train(s->ctx, same, 3, 2, two, &options, SVM_HOST, &svm, NULL), LATENT_OK);
     assert_int_equal(latent_svm_predict(s->ctx, svm, same, 3, 2, said, NULL, NULL), LATENT_OK);
     latent_svm_destroy(svm);
 }
@@ -161,9 +171,9 @@ static void test_cap_and_cache(void **state) {
     fixture f = begin();
     latent_svm_report report;
     f.options.iterations_max = 2;
-    assert_int_equal(
-        latent_svm_train(s->ctx, f.set.x, f.set.n, f.set.d, f.set.labels, &f.options, NULL, &f.svm, &report),
-        LATENT_OK);
+    assert_int_equal(latent_svm_train(s->ctx, f.set.x, f.set.n, f.set.d, f.set.labels, &f.options, SVM_HOST,
+                                      &f.svm, &report),
+                     LATENT_OK);
     assert_int_equal(report.unconverged, 3);
     assert_true(report.gap > f.options.tolerance);
     assert_true(report.iterations <= 6);
@@ -243,6 +253,42 @@ static void test_engines(void **state) {
     end(&f);
 }
 
+/* A kernel matrix of 6.4 GB where a gigabyte is to be had. */
+static void test_no_memory(void **state) {
+#ifdef SANITIZED
+    (void)state;
+    skip(); /* the sanitizer's own memory counts as well */
+#else
+    scratch *s = *state;
+    size_t n = 40000;
+    float *x = malloc(n * sizeof *x);
+    int32_t *labels = malloc(n * sizeof *labels);
+    latent_svm_options options;
+    latent_svm *svm = NULL;
+    struct rlimit before, tight;
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_true(file && fscanf(file, "%lu", &pages) == 1);
+    fclose(file);
+    latent_svm_defaults(&options);
+    options.cache_bytes = (uint64_t)1 << 40;
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (float)(i % 7);
+        labels[i] = (int32_t)(i % 2);
+    }
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    tight = before;
+    tight.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)1 << 30);
+    assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+    latent_status status = latent_svm_train(s->ctx, x, n, 1, labels, &options, SVM_HOST, &svm, NULL);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_int_equal(status, LATENT_ERROR_MEMORY);
+    assert_says(s->ctx, "no memory for the kernel matrix");
+    free(x);
+    free(labels);
+#endif
+}
+
 static void stop(void *user, latent_svm_stage stage, uint64_t done, uint64_t total, uint64_t memory) {
     (void)stage, (void)done, (void)total, (void)memory;
     latent_context_interrupt(user);
@@ -267,7 +313,7 @@ int main(void) {
         SCRATCH_TEST(test_bad_labels),        SCRATCH_TEST(test_constant_features),
         SCRATCH_TEST(test_odd_sets),          SCRATCH_TEST(test_cap_and_cache),
         SCRATCH_TEST(test_predict_and_folds), SCRATCH_TEST(test_engines),
-        SCRATCH_TEST(test_interrupted),
+        SCRATCH_TEST(test_interrupted),       SCRATCH_TEST(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,9 @@ static latent_svm *train(scratch *s, const svm_recipe *recipe, const latent_svm_
                          svm_set *set) {
     latent_svm *svm = NULL;
     *set = svm_make(recipe);
-    assert_int_equal(latent_svm_train(s->ctx, set->x, set->n, set->d, set->labels, options, NULL, &svm, NULL),
-                     LATENT_OK);
+    assert_int_equal(
+        latent_svm_train(s->ctx, set->x, set->n, set->d, set->labels, options, SVM_HOST, &svm, NULL),
+        LATENT_OK);
     return svm;
 }
 
@@ -50,7 +51,7 @@ static void test_round_trips(void **state) {
         for (int format = 0; format < 2; format++) {
             const char *path = scratch_path(s, "model");
             assert_int_equal(latent_svm_save(s->ctx, svm, path, (latent_svm_format)format), LATENT_OK);
-            assert_int_equal(latent_svm_load(s->ctx, path, NULL, &back), LATENT_OK);
+            assert_int_equal(latent_svm_load(s->ctx, path, SVM_HOST, &back), LATENT_OK);
             assert_same(svm, back);
             assert_int_equal(back->vote, format == LATENT_SVM_TEXT ? LATENT_VOTE_LIBSVM : options.vote);
             latent_svm_destroy(back);
@@ -74,7 +75,7 @@ static void test_gamma_per_pair(void **state) {
                  LATENT_ERROR_ARGUMENT, "one per pair");
     const char *path = scratch_path(s, "m");
     assert_int_equal(latent_svm_save(s->ctx, svm, path, LATENT_SVM_SAFETENSORS), LATENT_OK);
-    assert_int_equal(latent_svm_load(s->ctx, path, NULL, &back), LATENT_OK);
+    assert_int_equal(latent_svm_load(s->ctx, path, SVM_HOST, &back), LATENT_OK);
     assert_same(svm, back);
     assert_int_equal(back->gamma_per_pair, 1);
     double *a = malloc(set.n * 3 * sizeof *a), *b = malloc(set.n * 3 * sizeof *b);
@@ -121,7 +122,7 @@ static void test_text_model(void **state) {
     const float x[8] = {0.5f, 0, 2, 0, 0, 1, 0, 9};
     double decisions[2];
     int32_t labels[2];
-    assert_int_equal(latent_svm_load(s->ctx, path, NULL, &svm), LATENT_OK);
+    assert_int_equal(latent_svm_load(s->ctx, path, SVM_HOST, &svm), LATENT_OK);
     latent_svm_info info;
     latent_svm_get_info(svm, &info);
     assert_int_equal(info.d, 3);
@@ -185,7 +186,8 @@ static void test_bad_text_models(void **state) {
         snprintf(text, sizeof text, "%.*s%s%s", (int)(at - good_model), good_model, cases[i].to,
                  at + strlen(cases[i].from));
         const char *path = scratch_file(s, "bad", text, strlen(text));
-        assert_fails(s->ctx, latent_svm_load(s->ctx, path, NULL, &svm), LATENT_ERROR_FORMAT, cases[i].says);
+        assert_fails(s->ctx, latent_svm_load(s->ctx, path, SVM_HOST, &svm), LATENT_ERROR_FORMAT,
+                     cases[i].says);
         assert_null(svm);
     }
 }
@@ -196,10 +198,10 @@ static void test_cut_models(void **state) {
     latent_svm *svm = NULL;
     for (size_t bytes = 0; bytes + 5 < sizeof good_model - 1; bytes++) {
         const char *path = scratch_file(s, "cut", good_model, bytes);
-        assert_int_equal(latent_svm_load(s->ctx, path, NULL, &svm), LATENT_ERROR_FORMAT);
+        assert_int_equal(latent_svm_load(s->ctx, path, SVM_HOST, &svm), LATENT_ERROR_FORMAT);
         assert_null(svm);
     }
-    assert_fails(s->ctx, latent_svm_load(s->ctx, scratch_path(s, "none"), NULL, &svm), LATENT_ERROR_IO,
+    assert_fails(s->ctx, latent_svm_load(s->ctx, scratch_path(s, "none"), SVM_HOST, &svm), LATENT_ERROR_IO,
                  "none");
     svm_recipe recipe = {.n = 40, .d = 3, .classes = 2, .overlap = 0.8, .seed = 5};
     svm_set set;

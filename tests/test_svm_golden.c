@@ -4,7 +4,7 @@
 #include "scratch.h"
 
 #include "io/safetensors.h"
-#include "svm/svm.h"
+#include "svm_sets.h"
 
 #include <math.h>
 
@@ -18,7 +18,8 @@ static void against_golden(scratch *s, const char *path, const latent_svm_option
     const lt_st_tensor *wanted = lt_st_find(st, "decisions"), *said = lt_st_find(st, "labels");
     assert_true(x && y && test && objective && rho && wanted && said);
     size_t n = x->shape[0], d = x->shape[1], m = test->shape[0], pairs = objective->count;
-    assert_int_equal(latent_svm_train(s->ctx, x->data, n, d, y->data, options, NULL, &svm, NULL), LATENT_OK);
+    assert_int_equal(latent_svm_train(s->ctx, x->data, n, d, y->data, options, SVM_HOST, &svm, NULL),
+                     LATENT_OK);
     latent_svm_get_info(svm, &info);
     assert_int_equal(info.pairs, pairs);
     if (options->kernel == LATENT_SVM_RBF) {

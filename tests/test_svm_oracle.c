@@ -268,7 +268,7 @@ static void exchange_models(scratch *s, const svm_set *test, const latent_svm_op
     struct svm_model *loaded = svm_load_model(ours);
     assert_non_null(loaded);
     assert_int_equal(svm_save_model(theirs, o->model), 0);
-    assert_int_equal(latent_svm_load(s->ctx, theirs, NULL, &read), LATENT_OK);
+    assert_int_equal(latent_svm_load(s->ctx, theirs, SVM_HOST, &read), LATENT_OK);
     assert_int_equal(latent_svm_predict(s->ctx, svm, test->x, test->n, test->d, labels, NULL, NULL),
                      LATENT_OK);
     for (size_t i = 0; i < test->n; i++) {
@@ -302,12 +302,12 @@ static void solve_against_libsvm(scratch *s, const svm_set *train, const latent_
     latent_svm_report report;
     oracle o;
     tight.tolerance = 1e-4;
-    assert_int_equal(
-        latent_svm_train(s->ctx, train->x, train->n, train->d, train->labels, &tight, NULL, &svm, &report),
-        LATENT_OK);
+    assert_int_equal(latent_svm_train(s->ctx, train->x, train->n, train->d, train->labels, &tight, SVM_HOST,
+                                      &svm, &report),
+                     LATENT_OK);
     const char *path = scratch_path(s, "tight.safetensors");
     assert_int_equal(latent_svm_save(s->ctx, svm, path, LATENT_SVM_SAFETENSORS), LATENT_OK);
-    assert_int_equal(latent_svm_load(s->ctx, path, NULL, &saved), LATENT_OK);
+    assert_int_equal(latent_svm_load(s->ctx, path, SVM_HOST, &saved), LATENT_OK);
     oracle_train(&o, train, &tight, report.gamma);
     compare_pairs(train, &tight, saved, svm, &o);
     oracle_free(&o);
@@ -326,11 +326,11 @@ static void against_libsvm(scratch *s, const svm_recipe *recipe, const latent_sv
     latent_svm_info info;
     oracle o;
     assert_int_equal(
-        latent_svm_train(s->ctx, train.x, train.n, train.d, train.labels, options, NULL, &svm, &report),
+        latent_svm_train(s->ctx, train.x, train.n, train.d, train.labels, options, SVM_HOST, &svm, &report),
         LATENT_OK);
     const char *path = scratch_path(s, "model.safetensors");
     assert_int_equal(latent_svm_save(s->ctx, svm, path, LATENT_SVM_SAFETENSORS), LATENT_OK);
-    assert_int_equal(latent_svm_load(s->ctx, path, NULL, &saved), LATENT_OK);
+    assert_int_equal(latent_svm_load(s->ctx, path, SVM_HOST, &saved), LATENT_OK);
     latent_svm_get_info(saved, &info);
     oracle_train(&o, &train, options, report.gamma);
     solve_against_libsvm(s, &train, options);
@@ -420,12 +420,12 @@ static void test_probabilities(void **state) {
     srand(1);
     oracle_train(&o, &set, &options, 0.1);
     assert_int_equal(svm_save_model(path, o.model), 0);
-    assert_int_equal(latent_svm_load(s->ctx, path, NULL, &read), LATENT_OK);
+    assert_int_equal(latent_svm_load(s->ctx, path, SVM_HOST, &read), LATENT_OK);
     assert_int_equal(latent_svm_predict(s->ctx, read, set.x, set.n, set.d, NULL, NULL, p), LATENT_OK);
     options.gamma_rule = LATENT_GAMMA_VALUE;
     options.gamma = 0.1;
-    assert_int_equal(latent_svm_train(s->ctx, set.x, set.n, set.d, set.labels, &options, NULL, &svm, NULL),
-                     LATENT_OK);
+    assert_int_equal(
+        latent_svm_train(s->ctx, set.x, set.n, set.d, set.labels, &options, SVM_HOST, &svm, NULL), LATENT_OK);
     assert_int_equal(latent_svm_predict(s->ctx, svm, set.x, set.n, set.d, NULL, NULL, q), LATENT_OK);
     assert_int_equal(latent_svm_save(s->ctx, svm, ours, LATENT_SVM_TEXT), LATENT_OK);
     struct svm_model *loaded = svm_load_model(ours);
@@ -467,7 +467,7 @@ static void test_minus_and_plus(void **state) {
     latent_svm_info info;
     oracle o;
     latent_svm_defaults(&options);
-    assert_int_equal(latent_svm_train(s->ctx, x, 6, 1, labels, &options, NULL, &svm, NULL), LATENT_OK);
+    assert_int_equal(latent_svm_train(s->ctx, x, 6, 1, labels, &options, SVM_HOST, &svm, NULL), LATENT_OK);
     latent_svm_get_info(svm, &info);
     oracle_train(&o, &set, &options, info.gamma);
     assert_int_equal(info.labels[0], 1);

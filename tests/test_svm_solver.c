@@ -8,8 +8,10 @@
 
 static latent_svm *train_on(scratch *s, const svm_set *set, const latent_svm_options *options,
                             const char *backend, int threads, latent_svm_report *report) {
-    latent_engine_options engine = {.backend = backend, .threads = threads};
+    latent_engine_options engine = *SVM_HOST;
     latent_svm *svm = NULL;
+    engine.backend = backend ? backend : engine.backend;
+    engine.threads = threads;
     assert_int_equal(
         latent_svm_train(s->ctx, set->x, set->n, set->d, set->labels, options, &engine, &svm, report),
         LATENT_OK);
@@ -160,14 +162,14 @@ static void test_cross_validation(void **state) {
     options.gamma_rule = LATENT_GAMMA_VALUE;
     options.gamma = 0.2;
     options.tolerance = 1e-5;
-    assert_int_equal(latent_svm_cross_validate(s->ctx, set.x, set.n, set.d, set.labels, &options, 4, NULL,
+    assert_int_equal(latent_svm_cross_validate(s->ctx, set.x, set.n, set.d, set.labels, &options, 4, SVM_HOST,
                                                predictions, &accuracy),
                      LATENT_OK);
-    assert_int_equal(
-        latent_svm_cross_validate(s->ctx, set.x, set.n, set.d, set.labels, &options, 4, NULL, again, &second),
-        LATENT_OK);
+    assert_int_equal(latent_svm_cross_validate(s->ctx, set.x, set.n, set.d, set.labels, &options, 4, SVM_HOST,
+                                               again, &second),
+                     LATENT_OK);
     assert_memory_equal(predictions, again, sizeof again);
-    assert_int_equal(lt_svm_engine_open(s->ctx, NULL, &engine), LATENT_OK);
+    assert_int_equal(lt_svm_engine_open(s->ctx, SVM_HOST, &engine), LATENT_OK);
     assert_int_equal(lt_svm_set_make(s->ctx, &engine, &rows, set.labels, &options, &prepared), LATENT_OK);
     lt_svm_folds(&prepared, 4, options.seed, fold);
     size_t right = 0, different = 0, sizes[4] = {0};
@@ -182,7 +184,7 @@ static void test_cross_validation(void **state) {
             }
         }
         assert_int_equal(
-            latent_svm_train(s->ctx, part.x, part.n, part.d, part.labels, &options, NULL, &svm, NULL),
+            latent_svm_train(s->ctx, part.x, part.n, part.d, part.labels, &options, SVM_HOST, &svm, NULL),
             LATENT_OK);
         assert_int_equal(latent_svm_predict(s->ctx, svm, set.x, set.n, set.d, said, NULL, NULL), LATENT_OK);
         for (uint32_t i = 0; i < set.n; i++) {
@@ -223,7 +225,7 @@ static void test_grid(void **state) {
     latent_svm_defaults(&options);
     options.tolerance = 1e-4;
     assert_int_equal(latent_svm_grid(s->ctx, set.x, set.n, set.d, set.labels, &options, 5, cs, 3, gammas, 2,
-                                     NULL, count_point, &called, points, &best),
+                                     SVM_HOST, count_point, &called, points, &best),
                      LATENT_OK);
     assert_int_equal(called, 6);
     for (int i = 0; i < 6; i++) {
@@ -232,8 +234,8 @@ static void test_grid(void **state) {
         options.gamma_rule = LATENT_GAMMA_VALUE;
         options.gamma = gammas[i / 3];
         assert_true(points[i].c == options.c && points[i].gamma == options.gamma);
-        assert_int_equal(latent_svm_cross_validate(s->ctx, set.x, set.n, set.d, set.labels, &options, 5, NULL,
-                                                   NULL, &accuracy),
+        assert_int_equal(latent_svm_cross_validate(s->ctx, set.x, set.n, set.d, set.labels, &options, 5,
+                                                   SVM_HOST, NULL, &accuracy),
                          LATENT_OK);
         assert_true(points[i].accuracy == accuracy);
         assert_true(points[i].accuracy <= points[best].accuracy);
@@ -244,7 +246,7 @@ static void test_grid(void **state) {
     options.cache_bytes = 100000;
     options.gamma_rule = LATENT_GAMMA_SCALE;
     assert_int_equal(latent_svm_grid(s->ctx, set.x, set.n, set.d, set.labels, &options, 5, cs, 3, gammas, 2,
-                                     NULL, NULL, NULL, tiled, &place),
+                                     SVM_HOST, NULL, NULL, tiled, &place),
                      LATENT_OK);
     assert_int_equal(place, best);
     for (int i = 0; i < 6; i++) {
@@ -266,7 +268,7 @@ static void test_warm_start(void **state) {
     double *alpha = calloc(set.n, sizeof *alpha), *cold = calloc(set.n, sizeof *cold);
     lt_svm_solution solutions[3];
     latent_svm_defaults(&options);
-    assert_int_equal(lt_svm_engine_open(s->ctx, NULL, &engine), LATENT_OK);
+    assert_int_equal(lt_svm_engine_open(s->ctx, SVM_HOST, &engine), LATENT_OK);
     assert_int_equal(lt_svm_set_make(s->ctx, &engine, &rows, set.labels, &options, &prepared), LATENT_OK);
     assert_int_equal(lt_svm_matrix_make(s->ctx, &engine, &prepared, &options, 0, &matrix), LATENT_OK);
     lt_svm_problem small = lt_svm_problem_make(&prepared, 0, 5, -1, 0);
