@@ -462,6 +462,21 @@ static void test_exponential(void **state) {
     }
 }
 
+/* What a hostile model can bring about: a gamma beyond float, distances that overflowed. */
+static void test_exponential_extremes(void **state) {
+    (void)state;
+    const double gammas[] = {1e300, 1, 1e-300};
+    const float from[] = {0, 1e-3f, HUGE_VALF, NAN};
+    const float expected[3][4] = {{1, 0, 0, 0}, {1, 0.9990005f, 0, 0}, {1, 1, 0, 0}};
+    for (int g = 0; g < 3; g++) {
+        float to[4];
+        lt_kernel_from_distances(gammas[g], 4, from, to);
+        for (int i = 0; i < 4; i++) {
+            assert_true(fabsf(to[i] - expected[g][i]) <= 1e-6f);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SCRATCH_TEST(test_threads),
@@ -476,6 +491,7 @@ int main(void) {
         SCRATCH_TEST(test_coupling),
         SCRATCH_TEST(test_gemm),
         SCRATCH_TEST(test_exponential),
+        SCRATCH_TEST(test_exponential_extremes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,18 +4,20 @@
  * fused with a sum, so all three give the same bits.
  *
  * exp(x) for x <= 0: with k = round(x / ln 2) and r = x - k ln 2, |r| <= 0.35, it is 2^k times a polynomial
- * of degree 6 in r (Cephes); ln 2 is taken off in two parts so that r loses no bits. Below -87 it is 0.
+ * of degree 6 in r (Cephes); ln 2 is taken off in two parts so that r loses no bits. Below -87 it is 0, and
+ * so it is for what overflowed on the way (infinity times 0).
  */
 #include "svm/host.h"
 
+#include <float.h>
 #include <string.h>
 
 #define ALWAYS static inline __attribute__((always_inline))
 
 ALWAYS void exp_body(size_t count, float scale, const float *from, float *to) {
     for (size_t t = 0; t < count; t++) {
-        float x = scale * from[t], kept = x < -87.0f ? -87.0f : x;
-        float shifted = kept * 1.44269504f + 12582912.0f; /* 1.5 * 2^23: the fraction rounds away */
+        float x = scale * from[t], kept = x > -87.0f ? x : -87.0f; /* not a number: as far away */
+        float shifted = kept * 1.44269504f + 12582912.0f;          /* 1.5 * 2^23: the fraction rounds away */
         float k = shifted - 12582912.0f;
         float r = kept - k * 0.693359375f;
         r = r + k * 2.12194440e-4f;
@@ -30,7 +32,7 @@ ALWAYS void exp_body(size_t count, float scale, const float *from, float *to) {
         int32_t bits = ((int32_t)k + 127) * 8388608;
         float power;
         memcpy(&power, &bits, sizeof power);
-        to[t] = x < -87.0f ? 0.0f : p * power;
+        to[t] = x > -87.0f ? p * power : 0.0f;
     }
 }
 
@@ -126,7 +128,9 @@ void lt_squared_distances(size_t count, float norm, const float *norms, const fl
 }
 
 void lt_kernel_from_distances(double gamma, size_t count, const float *distance, float *k) {
-    exp_best(count, (float)-gamma, distance, k);
+    /* Infinity times a distance of 0 would be no number. */
+    float scale = gamma < (double)FLT_MAX ? (float)-gamma : -FLT_MAX;
+    exp_best(count, scale, distance, k);
 }
 
 void lt_kernel_from_products(const lt_host_matrix *matrix, size_t i, size_t first, size_t count,
