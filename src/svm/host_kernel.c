@@ -17,7 +17,7 @@
 ALWAYS void exp_body(size_t count, float scale, const float *from, float *to) {
     for (size_t t = 0; t < count; t++) {
         float x = scale * from[t], kept = x >= -87.0f ? x : -87.0f; /* not a number: as far away */
-        float shifted = kept * 1.44269504f + 12582912.0f;          /* 1.5 * 2^23: the fraction rounds away */
+        float shifted = kept * 1.44269504f + 12582912.0f;           /* 1.5 * 2^23: the fraction rounds away */
         float k = shifted - 12582912.0f;
         float r = kept - k * 0.693359375f;
         r = r + k * 2.12194440e-4f;
