@@ -355,7 +355,9 @@ typedef struct latent_features_info {
     latent_feature_format format;
     char weights[33]; /* latent_model_digest() of the model that made them */
     char data[1024];  /* path of the data set */
-    double compute_seconds, write_seconds;
+    /* The encoder and what is done to its rows; copies to and from the device; what the writing thread was
+     * waited for (it works beside the other two), and the disk at the end. */
+    double compute_seconds, copy_seconds, write_seconds;
 } latent_features_info;
 
 /* Defaults: all three steps, .npy, all images. */

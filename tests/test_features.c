@@ -175,39 +175,6 @@ static void test_standardize(void **state) {
     latent_model_destroy(model);
 }
 
-/* Two columns, three rows, on paper: (1, 2, 3) and (4, 4, 10): means 2 and 6, deviations 1 and sqrt(12). */
-static void test_columns_by_hand(void **state) {
-    fixture *fx = *state;
-    const float x[] = {1, 4, 2, 4, 3, 10};
-    float mean[2], deviation[2];
-    for (size_t split = 1; split <= 3; split++) { /* in one piece and in two */
-        lt_columns columns;
-        OK(fx, lt_columns_create(fx->ctx, 2, &columns));
-        lt_columns_add(&columns, x, split);
-        lt_columns_add(&columns, x + 2 * split, 3 - split);
-        lt_columns_finish(&columns, mean, deviation);
-        lt_columns_free(&columns);
-        assert_float_equal(mean[0], 2, 1e-6);
-        assert_float_equal(mean[1], 6, 1e-6);
-        assert_float_equal(deviation[0], 1, 1e-6);
-        assert_float_equal(deviation[1], sqrt(12), 1e-6);
-    }
-}
-
-/* (3, 4) has length 5; zeros stay zeros; what is not finite is found. */
-static void test_l2_by_hand(void **state) {
-    (void)state;
-    float x[] = {3, 4, 0, 0, -5, 12};
-    assert_int_equal(lt_rows_finish(x, 3, 2, NULL, NULL, 1), 3);
-    const float wanted[] = {0.6f, 0.8f, 0, 0, (float)(-5.0 / 13), (float)(12.0 / 13)};
-    assert_memory_equal(x, wanted, sizeof x);
-    float bad[] = {1, 2, 3, NAN, INFINITY, 1};
-    assert_int_equal(lt_rows_finish(bad, 3, 2, NULL, NULL, 0), 1);
-    float huge[] = {3e38f, 3e38f}; /* its length is beyond float */
-    assert_int_equal(lt_rows_finish(huge, 1, 2, NULL, NULL, 1), 1);
-    assert_float_equal(huge[0], sqrt(0.5), 1e-6);
-}
-
 /* All steps, with the training rows in memory and computed twice, in both formats: the same bits. */
 static void test_memory_and_formats(void **state) {
     fixture *fx = *state;
@@ -408,8 +375,6 @@ int main(void) {
         FIXTURE_TEST(test_rows_and_labels),
         FIXTURE_TEST(test_flip),
         FIXTURE_TEST(test_standardize),
-        FIXTURE_TEST(test_columns_by_hand),
-        FIXTURE_TEST(test_l2_by_hand),
         FIXTURE_TEST(test_memory_and_formats),
         FIXTURE_TEST(test_disk_full),
         FIXTURE_TEST(test_interrupted),

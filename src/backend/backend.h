@@ -26,6 +26,7 @@
 #ifndef LT_BACKEND_BACKEND_H
 #define LT_BACKEND_BACKEND_H
 
+#include "backend/rows.h"
 #include "backend/svm.h"
 #include "base/status.h"
 #include "net/op.h"
@@ -109,7 +110,9 @@ typedef struct lt_gather_call {
     int shuffle; /* 0: identity */
     uint64_t seed;
     float scale, shift;
-    float *x; /* [b] [n][H][W][C] */
+    int mirror;          /* 1: every row of pixels from right to left */
+    int width, channels; /* of an image; read for mirror only */
+    float *x;            /* [b] [n][H][W][C] */
 } lt_gather_call;
 
 /* One record of the step table. beta1 and beta2 are meant as the floats of the optimizer call: 1 - beta2 of a
@@ -227,6 +230,8 @@ struct lt_backend_type {
     int (*threads)(const lt_backend *backend);
 
     int host_memory; /* 1: [b] memory is the host's own */
+
+    const lt_rows_ops *rows;
 
     const lt_svm_ops *svm; /* NULL: support vector machines run on a host backend */
 };

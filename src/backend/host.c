@@ -121,6 +121,16 @@ latent_status lt_host_gather_check(latent_context *ctx, const lt_host *host, con
     return LATENT_OK;
 }
 
+static void gather_mirrored(const lt_gather_call *call, const uint8_t *image, size_t bytes, float *x) {
+    size_t channels = (size_t)call->channels, row = (size_t)call->width * channels;
+    for (size_t begin = 0; begin < bytes; begin += row) {
+        for (size_t j = 0; j < row; j++) {
+            size_t pixel = row - channels - j / channels * channels;
+            x[begin + j] = (float)image[begin + pixel + j % channels] * call->scale + call->shift;
+        }
+    }
+}
+
 void lt_host_gather_range(const lt_host *host, const lt_gather_call *call, int begin, int end) {
     const lt_step *step = &host->steps[host->cursor];
     size_t bytes = call->data->image_bytes;
@@ -131,6 +141,10 @@ void lt_host_gather_range(const lt_host *host, const lt_gather_call *call, int b
         }
         const uint8_t *image = call->data->images + at * bytes;
         float *x = call->x + (size_t)i * bytes;
+        if (call->mirror) {
+            gather_mirrored(call, image, bytes, x);
+            continue;
+        }
         for (size_t j = 0; j < bytes; j++) {
             x[j] = (float)image[j] * call->scale + call->shift;
         }

@@ -59,6 +59,8 @@ latent_status lt_host_step_next(latent_context *ctx, lt_backend *backend);
 latent_status lt_host_losses_read(latent_context *ctx, lt_backend *backend, int first, int count, float *out,
                                   int *bad_step);
 
+extern const lt_rows_ops lt_host_rows_ops; /* host_rows.c */
+
 latent_status lt_host_profile_start(latent_context *ctx, lt_backend *backend, int slots);
 void lt_host_mark(lt_backend *backend, int slot);
 latent_status lt_host_profile_read(latent_context *ctx, lt_backend *backend, double *seconds, int slots);

@@ -117,6 +117,7 @@ static void put_info(lt_json_writer *w, const latent_features_info *info) {
         lt_json_integer(w, counts[i].value);
     }
     put_number(w, "compute_seconds", info->compute_seconds);
+    put_number(w, "copy_seconds", info->copy_seconds);
     put_number(w, "write_seconds", info->write_seconds);
 }
 
@@ -195,6 +196,7 @@ static latent_status parse_info(latent_context *ctx, const lt_json_node *root, c
     }
     out->format = raw ? LATENT_RAW : LATENT_NPY;
     out->compute_seconds = get_number(root, "compute_seconds");
+    out->copy_seconds = get_number(root, "copy_seconds");
     out->write_seconds = get_number(root, "write_seconds");
     return LATENT_OK;
 }

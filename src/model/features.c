@@ -1,10 +1,11 @@
 /* features.c: the encoder over a whole data set, into files.
  *
  * Images go through in chunks: the encoder (twice where the mirrored image is added), from NHWC to rows of
- * CHW, then the mean, the deviation and the length, then the file. Standardizing needs the mean of all
- * training rows before the first can be written, so they wait in memory if they fit in what is allowed, and
- * are computed a second time if not; both ways give the same bits. A chunk is written while the next one is
- * computed. Both feature files are complete under their temporary names before either takes its place.
+ * CHW, then the mean, the deviation and the length, all in the backend's memory; then the file. Standardizing
+ * needs the mean of all training rows before the first can be written, so they wait in memory if they fit in
+ * what is allowed, and are computed a second time if not; both ways give the same bits. A chunk is written
+ * while the next one is computed. Both feature files are complete under their temporary names before either
+ * takes its place.
  */
 #include "model/features.h"
 
@@ -14,13 +15,12 @@
 #include "model/model.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <time.h>
-
-enum { CHUNK = 10 * LT_INFER_BATCH };
 
 typedef struct chunk { /* that is being written */
     int split;
@@ -34,16 +34,18 @@ typedef struct chunk { /* that is being written */
 typedef struct extraction {
     latent_context *ctx;
     latent_model *model;
+    lt_backend *backend; /* the model's */
     const latent_features_options *options;
     const latent_dataset *data;
     latent_dataset_info set;
-    size_t pixels, channels, width; /* of the latent */
+    size_t width; /* of the latent */
     int count[2];
-    uint8_t *mirrored;       /* a chunk of images */
-    float *front, *back;     /* a chunk of the encoder's output */
-    float *rows[2];          /* a chunk to be computed while the other is written */
-    float *kept;             /* all training rows, or NULL */
+    int chunk;               /* images */
+    float *rows[2];          /* [b] a chunk to be computed while the other is written */
+    float *host[2];          /* the chunks on the host, where the backend's memory is elsewhere */
+    float *kept;             /* [b] all training rows, or NULL */
     float *mean, *deviation; /* NULL: not standardized */
+    float *scaling;          /* [b] both of them */
     lt_npy_writer *npy[2];
     lt_writer *raw[2];
     chunk writing;
@@ -69,46 +71,84 @@ static void report(extraction *e, int split, int images) {
     }
 }
 
+/* Time since *began, which begins anew. */
+static double lap(double *began) {
+    double before = *began;
+    *began = now();
+    return *began - before;
+}
+
 /* Rows [first, first + n) of a split as the encoder gives them, mirror image included. */
 static latent_status encode_chunk(extraction *e, int split, int first, int n, float *rows) {
+    const lt_backend_type *type = e->backend->type;
     latent_status status = LATENT_OK;
+    lt_backend_data *data = NULL;
     size_t image = (size_t)e->set.height * (size_t)e->set.width * (size_t)e->set.channels;
     const uint8_t *images = latent_dataset_images(e->data, (latent_split)split) + (size_t)first * image;
     double began = now();
-    LT_TRY(lt_model_encode_nhwc(e->ctx, e->model, images, n, e->front));
-    if (e->options->flip) {
-        lt_mirror_images(images, n, e->set.height, e->set.width, e->set.channels, e->mirrored);
-        LT_TRY(lt_model_encode_nhwc(e->ctx, e->model, e->mirrored, n, e->back));
-    }
-    lt_rows_gather(e->front, e->options->flip ? e->back : NULL, (size_t)n, e->pixels, e->channels, rows);
-    e->info->compute_seconds += now() - began;
+    LT_TRY(type->data_load(e->ctx, e->backend, images, n, image, &data));
+    e->info->copy_seconds += lap(&began);
+    LT_TRY(lt_model_encode_rows(e->ctx, e->model, data, n, e->options->flip, rows));
+    LT_TRY(type->synchronize(e->ctx, e->backend));
+    e->info->compute_seconds += lap(&began);
     report(e, split, n);
+    if (e->ctx->interrupted) {
+        status = lt_fail(e->ctx, LATENT_INTERRUPTED, "interrupted; no features were written");
+    }
 done:
+    type->data_free(e->backend, data);
     return status;
 }
 
 static int chunk_size(const extraction *e, int split, int first) {
-    return e->count[split] - first < CHUNK ? e->count[split] - first : CHUNK;
+    return e->count[split] - first < e->chunk ? e->count[split] - first : e->chunk;
+}
+
+/* From sums of squared distances to deviations, and both to where rows are scaled. */
+static latent_status set_scaling(extraction *e, const double *columns) {
+    const lt_backend_type *type = e->backend->type;
+    latent_status status = LATENT_OK;
+    double *sums = NULL, freedom = e->count[LATENT_TRAIN] > 1 ? e->count[LATENT_TRAIN] - 1 : 1;
+    size_t bytes = e->width * sizeof *e->mean;
+    LT_TRY(lt_alloc(e->ctx, 2 * e->width * sizeof *sums, "column statistics", (void **)&sums));
+    LT_TRY(lt_alloc(e->ctx, bytes, "column means", (void **)&e->mean));
+    LT_TRY(lt_alloc(e->ctx, bytes, "column deviations", (void **)&e->deviation));
+    LT_TRY(type->download(e->ctx, e->backend, sums, columns, 2 * e->width * sizeof *sums));
+    for (size_t i = 0; i < e->width; i++) {
+        e->mean[i] = (float)sums[i];
+        e->deviation[i] = (float)sqrt(sums[e->width + i] / freedom);
+    }
+    LT_TRY(type->alloc(e->ctx, e->backend, 2 * bytes, (void **)&e->scaling));
+    LT_TRY(type->upload(e->ctx, e->backend, e->scaling, e->mean, bytes));
+    LT_TRY(type->upload(e->ctx, e->backend, e->scaling + e->width, e->deviation, bytes));
+done:
+    free(sums);
+    return status;
 }
 
 /* The first pass: mean and deviation of the training rows, which stay in `kept` if there is one. */
 static latent_status measure(extraction *e) {
+    const lt_backend_type *type = e->backend->type;
     latent_status status = LATENT_OK;
-    lt_columns columns = {0};
-    LT_TRY(lt_columns_create(e->ctx, e->width, &columns));
-    LT_TRY(lt_alloc(e->ctx, e->width * sizeof *e->mean, "column means", (void **)&e->mean));
-    LT_TRY(lt_alloc(e->ctx, e->width * sizeof *e->mean, "column deviations", (void **)&e->deviation));
-    for (int first = 0; first < e->count[LATENT_TRAIN]; first += CHUNK) {
+    double *columns = NULL; /* [b] means, then sums of squared distances */
+    size_t bytes = 2 * e->width * sizeof *columns;
+    LT_TRY(type->alloc(e->ctx, e->backend, bytes, (void **)&columns));
+    LT_TRY(type->zero(e->ctx, e->backend, columns, bytes));
+    for (int first = 0; first < e->count[LATENT_TRAIN]; first += e->chunk) {
         int n = chunk_size(e, LATENT_TRAIN, first);
         float *rows = e->kept ? e->kept + (size_t)first * e->width : e->rows[0];
         LT_TRY(encode_chunk(e, LATENT_TRAIN, first, n, rows));
         double began = now();
-        lt_columns_add(&columns, rows, (size_t)n);
-        e->info->compute_seconds += now() - began;
+        lt_rows_columns_call call = {rows, (size_t)n, e->width, (uint64_t)first, columns, columns + e->width};
+        LT_TRY(type->rows->columns(e->ctx, e->backend, &call));
+        LT_TRY(type->synchronize(e->ctx, e->backend));
+        e->info->compute_seconds += lap(&began);
     }
-    lt_columns_finish(&columns, e->mean, e->deviation);
+    LT_TRY(set_scaling(e, columns));
 done:
-    lt_columns_free(&columns);
+    if (columns) {
+        type->free(e->backend, columns);
+    }
     return status;
 }
 
@@ -147,28 +187,43 @@ static latent_status start_writing(extraction *e, int split, const float *rows, 
 }
 
 static latent_status finish_chunk(extraction *e, int split, int first, size_t n, float *rows) {
+    lt_rows_finish_call call = {.rows = rows,
+                                .n = n,
+                                .width = e->width,
+                                .mean = e->scaling,
+                                .deviation = e->scaling ? e->scaling + e->width : NULL,
+                                .epsilon = (float)LT_FEATURES_EPSILON,
+                                .l2 = e->options->l2};
+    size_t bad = n;
     double began = now();
-    size_t bad = lt_rows_finish(rows, n, e->width, e->mean, e->deviation, e->options->l2);
-    e->info->compute_seconds += now() - began;
-    if (bad < n) {
+    latent_status status = e->backend->type->rows->finish(e->ctx, e->backend, &call, &bad);
+    e->info->compute_seconds += lap(&began);
+    if (status == LATENT_OK && bad < n) {
         return lt_fail(e->ctx, LATENT_ERROR_NUMERIC,
                        "%s image %zu has features that are not finite numbers; the weights of the model are "
                        "of no use",
                        split == LATENT_TRAIN ? "training" : "test", (size_t)first + bad);
     }
-    return LATENT_OK;
+    return status;
 }
 
 static latent_status write_split(extraction *e, int split) {
     latent_status status = LATENT_OK;
     const float *kept = split == LATENT_TRAIN ? e->kept : NULL;
-    for (int first = 0, turn = 0; first < e->count[split]; first += CHUNK, turn = !turn) {
+    for (int first = 0, turn = 0; first < e->count[split]; first += e->chunk, turn = !turn) {
         int n = chunk_size(e, split, first);
         float *rows = kept ? e->kept + (size_t)first * e->width : e->rows[turn];
         if (!kept) {
             LT_TRY(encode_chunk(e, split, first, n, rows));
         }
         LT_TRY(finish_chunk(e, split, first, (size_t)n, rows));
+        if (e->host[turn]) {
+            double began = now();
+            LT_TRY(e->backend->type->download(e->ctx, e->backend, e->host[turn], rows,
+                                              (size_t)n * e->width * sizeof *rows));
+            e->info->copy_seconds += lap(&began);
+            rows = e->host[turn];
+        }
         LT_TRY(start_writing(e, split, rows, (size_t)n));
         if (e->ctx->interrupted) {
             status = lt_fail(e->ctx, LATENT_INTERRUPTED, "interrupted; no features were written");
@@ -264,28 +319,35 @@ static latent_status check_request(extraction *e, const latent_features_options 
     return lt_model_check_data(ctx, e->model->net, e->data);
 }
 
-static latent_status prepare(extraction *e) {
-    latent_status status = LATENT_OK;
-    lt_shape shape = e->model->net->ops[e->model->net->latent].out;
-    size_t image = (size_t)e->set.height * (size_t)e->set.width * (size_t)e->set.channels;
-    e->pixels = (size_t)shape.h * (size_t)shape.w;
-    e->channels = (size_t)shape.c;
-    e->width = e->pixels * e->channels;
-    e->count[0] = e->options->subset ? e->options->subset : e->set.count[LATENT_TRAIN];
-    e->count[1] = e->set.count[LATENT_TEST];
-    size_t bytes = CHUNK * e->width * sizeof(float);
-    LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->front));
-    LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->rows[0]));
-    LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->rows[1]));
-    if (e->options->flip) {
-        LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->back));
-        LT_TRY(lt_alloc(e->ctx, CHUNK * image, "mirrored images", (void **)&e->mirrored));
-    }
+/* Room for all training rows, if it is allowed and there; without it the encoder runs twice. */
+static void keep_training_rows(extraction *e) {
+    const lt_backend_type *type = e->backend->type;
     uint64_t all = (uint64_t)e->count[0] * e->width * sizeof(float);
     uint64_t allowed = e->options->memory ? e->options->memory : (uint64_t)4 << 30;
-    if (e->options->standardize && all <= allowed) {
-        e->kept = malloc(all); /* without it the encoder runs twice */
+    if (type->memory_free && allowed > type->memory_free(e->backend) / 2) { /* the plan wants the rest */
+        allowed = type->memory_free(e->backend) / 2;
     }
+    if (e->options->standardize && all <= allowed &&
+        type->alloc(e->ctx, e->backend, (size_t)all, (void **)&e->kept) != LATENT_OK) {
+        e->ctx->message[0] = 0; /* nothing has failed */
+    }
+}
+
+static latent_status prepare(extraction *e) {
+    latent_status status = LATENT_OK;
+    const lt_backend_type *type = e->backend->type;
+    e->width = lt_shape_count(e->model->net->ops[e->model->net->latent].out);
+    e->count[0] = e->options->subset ? e->options->subset : e->set.count[LATENT_TRAIN];
+    e->count[1] = e->set.count[LATENT_TEST];
+    e->chunk = 10 * lt_encode_batch(e->backend);
+    size_t bytes = (size_t)e->chunk * e->width * sizeof(float);
+    for (int i = 0; i < 2; i++) {
+        LT_TRY(type->alloc(e->ctx, e->backend, bytes, (void **)&e->rows[i]));
+        if (!type->host_memory) {
+            LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->host[i]));
+        }
+    }
+    keep_training_rows(e);
     e->total = e->count[0] + e->count[1];
     e->total += e->options->standardize && !e->kept ? e->count[0] : 0;
     *e->info = (latent_features_info){.count = {e->count[0], e->count[1]},
@@ -313,12 +375,14 @@ static void release(extraction *e) {
         lt_npy_abort(e->npy[split]);
         lt_writer_abort(e->raw[split]);
     }
-    free(e->mirrored);
-    free(e->front);
-    free(e->back);
-    free(e->rows[0]);
-    free(e->rows[1]);
-    free(e->kept);
+    float *const blocks[] = {e->rows[0], e->rows[1], e->kept, e->scaling};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        if (blocks[i]) {
+            e->backend->type->free(e->backend, blocks[i]);
+        }
+    }
+    free(e->host[0]);
+    free(e->host[1]);
     free(e->mean);
     free(e->deviation);
 }
@@ -328,7 +392,8 @@ latent_status latent_features_extract(latent_context *ctx, latent_model *model, 
                                       latent_features_info *out) {
     latent_status status = LATENT_OK;
     lt_feature_paths paths = {0};
-    extraction e = {.ctx = ctx, .model = model, .options = options, .data = data, .info = out};
+    extraction e = {
+        .ctx = ctx, .model = model, .backend = model->backend, .options = options, .data = data, .info = out};
     memset(out, 0, sizeof *out);
     latent_dataset_get_info(data, &e.set);
     LT_TRY(check_request(&e, options));

@@ -1,6 +1,6 @@
 /* infer.c: what a trained model is used for: reconstructing, encoding, evaluating.
  *
- * All three push images through a plan in batches of LT_INFER_BATCH. The images are handed to the backend
+ * All three push images through a plan in batches. The images are handed to the backend
  * once; each batch is gathered there, computed, and its result fetched.
  */
 #include "model/model.h"
@@ -19,12 +19,16 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static int batch_of(const latent_model *model, int encode) {
+    return encode ? lt_encode_batch(model->backend) : LT_INFER_BATCH;
+}
+
 static latent_status ready_plan(latent_context *ctx, latent_model *model, int encode, lt_plan **out) {
     lt_plan **plan = encode ? &model->encode : &model->infer;
     int *ready = encode ? &model->encode_ready : &model->infer_ready;
     latent_status status = LATENT_OK;
     if (!*plan) {
-        LT_TRY(lt_plan_create(ctx, model->net, model->backend, model->params, LT_INFER_BATCH, 0,
+        LT_TRY(lt_plan_create(ctx, model->net, model->backend, model->params, batch_of(model, encode), 0,
                               encode ? model->net->latent : -1, plan));
     }
     if (!*ready) {
@@ -36,15 +40,15 @@ done:
     return status;
 }
 
-static latent_status fill_steps(latent_context *ctx, latent_model *model, int count) {
+static latent_status fill_steps(latent_context *ctx, latent_model *model, int count, int batch) {
     latent_status status = LATENT_OK;
-    int steps = (count + LT_INFER_BATCH - 1) / LT_INFER_BATCH;
+    int steps = (count + batch - 1) / batch;
     lt_step *table = NULL;
     LT_TRY(lt_calloc(ctx, (size_t)steps, sizeof *table, "the step table", (void **)&table));
     for (int i = 0; i < steps; i++) {
-        int first = i * LT_INFER_BATCH;
+        int first = i * batch;
         table[i].first = (uint32_t)first;
-        table[i].n = (uint32_t)(count - first < LT_INFER_BATCH ? count - first : LT_INFER_BATCH);
+        table[i].n = (uint32_t)(count - first < batch ? count - first : batch);
     }
     LT_TRY(model->backend->type->steps_begin(ctx, model->backend, table, steps));
 done:
@@ -59,12 +63,13 @@ static latent_status for_batches(latent_context *ctx, latent_model *model, int e
     latent_status status = LATENT_OK;
     lt_backend_data *data = NULL;
     lt_plan *plan = NULL;
+    int batch = batch_of(model, encode);
     LT_TRY(ready_plan(ctx, model, encode, &plan));
     LT_TRY(
         type->data_load(ctx, model->backend, images, count, lt_shape_count(model->net->ops[0].out), &data));
-    LT_TRY(fill_steps(ctx, model, count));
-    for (int first = 0; first < count; first += LT_INFER_BATCH) {
-        int n = count - first < LT_INFER_BATCH ? count - first : LT_INFER_BATCH;
+    LT_TRY(fill_steps(ctx, model, count, batch));
+    for (int first = 0; first < count; first += batch) {
+        int n = count - first < batch ? count - first : batch;
         lt_gather_call gather = {
             .data = data, .n = n, .limit = count, .scale = 1.0f / 255.0f, .x = plan->nodes[0].y};
         LT_TRY(type->gather(ctx, model->backend, &gather));
@@ -153,16 +158,50 @@ static latent_status check_encode(latent_context *ctx, const latent_model *model
     return check_count(ctx, count);
 }
 
-static latent_status keep_as_is(latent_context *ctx, latent_model *model, lt_plan *plan, int first, int n,
-                                void *user) {
-    size_t values = lt_shape_count(plan->net->ops[plan->last].out);
-    return fetch(ctx, model, plan, plan->last, n, (float *)user + (size_t)first * values);
+/* One batch through the encoder, into rows. */
+static latent_status encode_batch(latent_context *ctx, latent_model *model, lt_plan *plan,
+                                  const lt_gather_call *gather, float *rows) {
+    lt_shape shape = plan->net->ops[plan->last].out;
+    lt_rows_gather_call call = {.n = (size_t)gather->n,
+                                .pixels = (size_t)shape.h * (size_t)shape.w,
+                                .channels = (size_t)shape.c,
+                                .x = plan->nodes[plan->last].y,
+                                .rows = rows,
+                                .add = gather->mirror};
+    latent_status status = LATENT_OK;
+    LT_TRY(model->backend->type->gather(ctx, model->backend, gather));
+    LT_TRY(lt_exec_forward(ctx, plan, gather->n));
+    LT_TRY(model->backend->type->rows->gather(ctx, model->backend, &call));
+done:
+    return status;
 }
 
-latent_status lt_model_encode_nhwc(latent_context *ctx, latent_model *model, const uint8_t *images, int count,
-                                   float *out) {
-    latent_status status = check_encode(ctx, model, count);
-    return status == LATENT_OK ? for_batches(ctx, model, 1, images, count, keep_as_is, out) : status;
+latent_status lt_model_encode_rows(latent_context *ctx, latent_model *model, const lt_backend_data *data,
+                                   int count, int flip, float *rows) {
+    latent_status status = LATENT_OK;
+    lt_plan *plan = NULL;
+    lt_shape in = model->net->ops[0].out;
+    int batch = lt_encode_batch(model->backend);
+    LT_TRY(check_encode(ctx, model, count));
+    LT_TRY(ready_plan(ctx, model, 1, &plan));
+    LT_TRY(fill_steps(ctx, model, count, batch));
+    size_t width = lt_shape_count(plan->net->ops[plan->last].out);
+    for (int first = 0; first < count; first += batch) {
+        int n = count - first < batch ? count - first : batch;
+        lt_gather_call gather = {.data = data,
+                                 .n = n,
+                                 .limit = count,
+                                 .scale = 1.0f / 255.0f,
+                                 .width = in.w,
+                                 .channels = in.c,
+                                 .x = plan->nodes[0].y};
+        for (gather.mirror = 0; gather.mirror <= (flip != 0); gather.mirror++) {
+            LT_TRY(encode_batch(ctx, model, plan, &gather, rows + (size_t)first * width));
+        }
+        LT_TRY(model->backend->type->step_next(ctx, model->backend));
+    }
+done:
+    return status;
 }
 
 latent_status latent_model_encode(latent_context *ctx, latent_model *model, const uint8_t *images, int count,
@@ -170,7 +209,7 @@ latent_status latent_model_encode(latent_context *ctx, latent_model *model, cons
     latent_status status = LATENT_OK;
     encoder e = {NULL, out};
     LT_TRY(check_encode(ctx, model, count));
-    size_t values = LT_INFER_BATCH * lt_shape_count(model->net->ops[model->net->latent].out);
+    size_t values = (size_t)batch_of(model, 1) * lt_shape_count(model->net->ops[model->net->latent].out);
     LT_TRY(lt_alloc(ctx, values * sizeof *e.batch, "a batch of features", (void **)&e.batch));
     LT_TRY(for_batches(ctx, model, 1, images, count, keep_latent, &e));
 done:

@@ -25,7 +25,12 @@ struct latent_model {
     int infer_ready, encode_ready; /* the plan's packed weights match params */
 };
 
-enum { LT_INFER_BATCH = 100 };
+enum { LT_INFER_BATCH = 100, LT_ENCODE_BATCH_DEVICE = 250 };
+
+/* Images that go through the encoder at once: a GPU wants more of them. */
+static inline int lt_encode_batch(const lt_backend *backend) {
+    return backend->type->host_memory ? LT_INFER_BATCH : LT_ENCODE_BATCH_DEVICE;
+}
 
 /* Call after changing params behind the model's back. */
 void lt_model_touch(latent_model *model);
@@ -40,9 +45,10 @@ void lt_slot_from_file(const lt_model_slot *slot, const float *values, float *bl
 /* Whether the net's input fits the images of a data set. */
 latent_status lt_model_check_data(latent_context *ctx, const latent_net *net, const latent_dataset *data);
 
-/* latent_model_encode in the order of the memory: [count][height][width][channel]. */
-latent_status lt_model_encode_nhwc(latent_context *ctx, latent_model *model, const uint8_t *images, int count,
-                                   float *out);
+/* The features of the first `count` images of `data`, CHW-flattened, with those of the mirrored images added
+ * where `flip`; rows[count][width] in the backend's memory. May return before the work is done. */
+latent_status lt_model_encode_rows(latent_context *ctx, latent_model *model, const lt_backend_data *data,
+                                   int count, int flip, float *rows);
 
 /* The whole parameter block, on the host. */
 latent_status lt_model_download(latent_context *ctx, latent_model *model, float *params);

@@ -257,6 +257,13 @@ double lt_report_train_seconds(const lt_report_run *run) {
     return sum;
 }
 
+double lt_report_features_seconds(const lt_report_run *run) {
+    const lt_json_node *record = run->part[LT_PART_FEATURES];
+    double copies = lt_get_number(record, "copy_seconds"); /* older records do not have it */
+    return lt_get_number(record, "compute_seconds") + lt_get_number(record, "write_seconds") +
+           (isfinite(copies) ? copies : 0);
+}
+
 double lt_report_last_loss(const lt_report_run *run) {
     return run->epoch_count > 0 ? run->epochs[run->epoch_count - 1].loss : NAN;
 }

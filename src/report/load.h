@@ -65,6 +65,7 @@ const lt_json_node *lt_get_list(const lt_json_node *object, const char *key);
 
 /* Seconds of all epochs; NaN without any. */
 double lt_report_train_seconds(const lt_report_run *run);
+double lt_report_features_seconds(const lt_report_run *run); /* without the reading of the data */
 double lt_report_last_loss(const lt_report_run *run);
 /* The stage of that name in the journal, or NULL. */
 const lt_json_node *lt_report_stage(const lt_report_run *run, const char *name);

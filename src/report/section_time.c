@@ -9,10 +9,8 @@ enum { KINDS_MAX = 32 };
 
 /* Without a journal: what the parts of the run recorded about themselves. */
 static void put_parts(lt_text *t, const lt_report_run *run) {
-    const lt_json_node *features = run->part[LT_PART_FEATURES], *eval = run->part[LT_PART_EVAL];
-    double seconds[4] = {lt_report_train_seconds(run),
-                         lt_get_number(features, "compute_seconds") +
-                             lt_get_number(features, "write_seconds"),
+    const lt_json_node *eval = run->part[LT_PART_EVAL];
+    double seconds[4] = {lt_report_train_seconds(run), lt_report_features_seconds(run),
                          lt_get_number(run->part[LT_PART_SVM], "seconds"), lt_get_number(eval, "seconds")};
     static const char *const names[4] = {"train", "features", "svm", "eval"};
     double longest = 0;

@@ -37,9 +37,7 @@ static void features(const lt_report_run *run, latent_target *target) {
     char seconds_text[LT_SHORT], images_text[LT_SHORT];
     const lt_json_node *record = run->part[LT_PART_FEATURES], *stage = lt_report_stage(run, "features");
     double images = lt_get_number(record, "train") + lt_get_number(record, "test");
-    double seconds = stage
-                         ? lt_get_number(stage, "seconds")
-                         : lt_get_number(record, "compute_seconds") + lt_get_number(record, "write_seconds");
+    double seconds = stage ? lt_get_number(stage, "seconds") : lt_report_features_seconds(run);
     start(target, "features", "60,000 images under 20 s");
     if (!isfinite(seconds) || !isfinite(images)) {
         return;

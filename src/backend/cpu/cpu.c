@@ -237,4 +237,5 @@ const lt_backend_type lt_backend_cpu = {
     .parallel = lt_cpu_run,
     .threads = lt_cpu_threads,
     .host_memory = 1,
+    .rows = &lt_host_rows_ops,
 };

@@ -210,5 +210,6 @@ const lt_backend_type lt_backend_cuda = {
     .graph_end = lt_cuda_graph_end,
     .graph_launch = lt_cuda_graph_launch,
     .graph_free = lt_cuda_graph_free,
+    .rows = &lt_cuda_rows_ops,
     .svm = &lt_cuda_svm_ops,
 };

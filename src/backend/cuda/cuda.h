@@ -131,6 +131,8 @@ void lt_cuda_steps_close(lt_cuda *cuda);
 /* Fails when there is no step at the cursor. */
 latent_status lt_cuda_step_check(latent_context *ctx, const lt_cuda *cuda);
 
+extern const lt_rows_ops lt_cuda_rows_ops; /* rows.c */
+
 /* graph.c */
 latent_status lt_cuda_graph_begin(latent_context *ctx, lt_backend *backend);
 latent_status lt_cuda_graph_end(latent_context *ctx, lt_backend *backend, void **graph);

@@ -13,8 +13,16 @@ __device__ static float convert(uint32_t byte, float scale, float shift) {
     return __fadd_rn(__fmul_rn((float)byte, scale), shift);
 }
 
-__global__ static void gather(const lt_cuda_state *state, lt_gather_source source, int image_bytes, int limit,
-                              int shuffle, uint64_t seed, float scale, float shift, float *x) {
+/* The place that the mirror image takes its byte `at` from. */
+__device__ static int mirrored(int at, int width, int channels) {
+    int row = width * channels, byte = at % row;
+    return at - byte + row - channels - byte / channels * channels + byte % channels;
+}
+
+__global__ static void gather(const lt_cuda_state *state, lt_gather_source source, int image_bytes,
+                              lt_gather_call call) {
+    int shuffle = call.shuffle, limit = call.limit;
+    float scale = call.scale, shift = call.shift;
     __shared__ const uint8_t *image;
     if (threadIdx.x == 0) {
         int cursor = state->cursor;
@@ -22,7 +30,7 @@ __global__ static void gather(const lt_cuda_state *state, lt_gather_source sourc
         if (source.images) {
             uint32_t at = step.first + blockIdx.x;
             if (shuffle) {
-                at = lt_permute(seed, step.epoch, (uint32_t)limit, at);
+                at = lt_permute(call.seed, step.epoch, (uint32_t)limit, at);
             }
             image = source.images + (size_t)at * image_bytes;
         } else {
@@ -30,8 +38,12 @@ __global__ static void gather(const lt_cuda_state *state, lt_gather_source sourc
         }
     }
     __syncthreads();
-    float *to = x + (size_t)blockIdx.x * image_bytes;
-    if (image_bytes % 4 == 0) {
+    float *to = call.x + (size_t)blockIdx.x * image_bytes;
+    if (call.mirror) {
+        for (int i = threadIdx.x; i < image_bytes; i += THREADS) {
+            to[i] = convert(image[mirrored(i, call.width, call.channels)], scale, shift);
+        }
+    } else if (image_bytes % 4 == 0) {
         for (int i = threadIdx.x; i < image_bytes / 4; i += THREADS) {
             uint32_t four = ((const uint32_t *)image)[i];
             float4 out =
@@ -48,6 +60,5 @@ __global__ static void gather(const lt_cuda_state *state, lt_gather_source sourc
 
 extern "C" void lt_launch_gather(cudaStream_t stream, const lt_cuda_state *state, lt_gather_source source,
                                  int image_bytes, const lt_gather_call *call) {
-    gather<<<call->n, THREADS, 0, stream>>>(state, source, image_bytes, call->limit, call->shuffle,
-                                            call->seed, call->scale, call->shift, call->x);
+    gather<<<call->n, THREADS, 0, stream>>>(state, source, image_bytes, *call);
 }

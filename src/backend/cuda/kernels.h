@@ -86,6 +86,13 @@ void lt_launch_sum(cudaStream_t stream, const float *partials, int splits, size_
 enum { LT_BIAS_SPLITS = 256 };
 void lt_launch_bias_partials(cudaStream_t stream, const float *dz, size_t pixels, int K, float *partials);
 
+/* ---- Rows of features (rows.cu) ------------------------------------------------------------------ */
+
+void lt_launch_rows_gather(cudaStream_t stream, lt_dtype type, const lt_rows_gather_call *call);
+void lt_launch_rows_columns(cudaStream_t stream, const lt_rows_columns_call *call);
+/* *bad: the first row that is not finite, if it is before what is there. */
+void lt_launch_rows_finish(cudaStream_t stream, const lt_rows_finish_call *call, unsigned long long *bad);
+
 /* ---- Ceiling ----------------------------------------------------------------------------------- */
 
 /* Returns the operations of the launch; out has room for lt_multiply_add_values(blocks). */

@@ -189,4 +189,5 @@ const lt_backend_type lt_backend_ref = {
     .profile_read = lt_host_profile_read,
     .gemm_nt = ref_gemm_nt,
     .host_memory = 1,
+    .rows = &lt_host_rows_ops,
 };
