@@ -1,6 +1,6 @@
 /* bf16_body.h: all bf16 loops of the backend, written once: for AMX, and with emulated tiles for tests.
  *
- * The including file has brought a lanes_*.h with bf16 and a tiles_*.h; it defines KERNELS and NAME.
+ * The including file has brought a halves_*.h and a tiles_*.h; it defines KERNELS and NAME.
  */
 #ifndef LT_BACKEND_CPU_BF16_BODY_H
 #define LT_BACKEND_CPU_BF16_BODY_H
@@ -47,12 +47,15 @@ static inline void result_put(void *data, size_t at, float value) {
 
 #include "backend/cpu/body_fetch.h"
 /* after body_fetch.h */
+#include "backend/cpu/body_bf16_fetch.h"
 #include "backend/cpu/body_cells.h"
 #include "backend/cpu/body_finish.h"
 #include "backend/cpu/body_lowered.h"
 #include "backend/cpu/body_reduce.h"
-/* after body_cells.h and body_lowered.h */
+/* after body_bf16_fetch.h and body_lowered.h */
+#include "backend/cpu/body_bf16_cells.h"
 #include "backend/cpu/body_bf16_gemm.h"
+/* after all of them */
 #include "backend/cpu/body_bf16_pack.h"
 
 const lt_cpu_kernels KERNELS = {

@@ -83,10 +83,12 @@ ALWAYS void sum_images(const lt_cpu_source *s, const lt_cpu_chunk *chunk, float 
         return;
     }
     for (int img = 0; img < chunk->images; img++) {
-        for (int i = 0; i < s->height * s->width; i++) {
-            spot place = locate(s, kind, chunk->image + img, i / s->width, i % s->width);
-            for (int k = 0; k < s->channels; k++) {
-                db[k] += fetch_one(s, kind, place, k);
+        for (int y = 0; y < s->height; y++) {
+            for (int x = 0; x < s->width; x++) {
+                spot place = locate(s, kind, chunk->image + img, y, x);
+                for (int k = 0; k < s->channels; k++) {
+                    db[k] += fetch_one(s, kind, place, k);
+                }
             }
         }
     }

@@ -103,7 +103,7 @@ int lt_cpu_depth(const lt_cpu_pass *pass, int p);
 /* Floats (or bf16 numbers) of packed weights before point p; with p = points: of all. */
 size_t lt_cpu_weights_before(const lt_cpu_pass *pass, int p);
 
-/* Lines after the packed blocks of `flat` to lay out one cell in floats; there are two such places. */
+/* Lines after the packed blocks of `flat` to lay out one cell in floats. */
 size_t lt_cpu_cell_lines(const lt_cpu_pass *pass);
 /* Columns are taken three blocks of 16 at a time, the width of a register tile; the last may be two or one.
  * Returns the first block of a panel, and its width in blocks. */

@@ -185,7 +185,8 @@ static void measure(lt_cpu_pass *pass) {
         pass->in_lines = (size_t)pass->stage_points * (most * pass->in_rows + 1);
     }
     if (pass->form == LT_CPU_FLAT) {
-        pass->in_lines += 2 * lt_cpu_cell_lines(pass);
+        pass->in_lines +=
+            pass->block == LANES ? lt_cpu_cell_lines(pass) : pass->in_lines; /* to lay out cells */
     }
     size_t size = pass->role == LT_CPU_WGRAD || pass->block == LANES ? sizeof(float) : sizeof(uint16_t);
     pass->weight_bytes = lt_cpu_weights_before(pass, pass->points) * size;

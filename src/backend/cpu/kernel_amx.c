@@ -1,5 +1,5 @@
 /* kernel_amx.c: the bf16 loops for AMX. */
-#include "backend/cpu/lanes_avx512.h"
+#include "backend/cpu/halves_avx512.h"
 #include "backend/cpu/tiles_amx.h"
 
 #define KERNELS lt_cpu_kernels_amx

@@ -92,33 +92,4 @@ static inline void vec_store_pairs(uint32_t *p, vec a, vec b, int exact) {
     __m512i high = exact ? _mm512_castps_si512(b) : vec_round(b);
     _mm512_storeu_si512(p, _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(low, 16), high));
 }
-static inline void transpose_16x16(const uint32_t *from, uint32_t *to) {
-    __m512i r[16], t[16];
-    for (int i = 0; i < 16; i++) {
-        r[i] = _mm512_loadu_si512(from + 16 * i);
-    }
-    for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 16; i += 4) {
-        r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-        r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-        r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-        r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-    }
-    for (int i = 0; i < 4; i++) { /* quarters: r[4g + i] has columns i, 4+i, 8+i, 12+i of rows 4g .. 4g+3 */
-        t[i] = _mm512_shuffle_i32x4(r[i], r[4 + i], 0x88);
-        t[4 + i] = _mm512_shuffle_i32x4(r[i], r[4 + i], 0xDD);
-        t[8 + i] = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0x88);
-        t[12 + i] = _mm512_shuffle_i32x4(r[8 + i], r[12 + i], 0xDD);
-    }
-    for (int i = 0; i < 4; i++) {
-        _mm512_storeu_si512(to + 16 * i, _mm512_shuffle_i32x4(t[i], t[8 + i], 0x88));
-        _mm512_storeu_si512(to + 16 * (4 + i), _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0x88));
-        _mm512_storeu_si512(to + 16 * (8 + i), _mm512_shuffle_i32x4(t[i], t[8 + i], 0xDD));
-        _mm512_storeu_si512(to + 16 * (12 + i), _mm512_shuffle_i32x4(t[4 + i], t[12 + i], 0xDD));
-    }
-}
-
 #endif

@@ -108,12 +108,5 @@ static inline void vec_store_pairs(uint32_t *p, vec a, vec b, int exact) {
         p[i] = (uint32_t)lt_cpu_bf16(b[i]) << 16 | lt_cpu_bf16(a[i]);
     }
 }
-static inline void transpose_16x16(const uint32_t *from, uint32_t *to) {
-    for (int i = 0; i < 16; i++) {
-        for (int j = 0; j < 16; j++) {
-            to[16 * j + i] = from[16 * i + j];
-        }
-    }
-}
 
 #endif
