@@ -61,6 +61,44 @@ static void test_round_trips(void **state) {
     }
 }
 
+/* A header of any length: the vectors then lie on no multiple of four bytes, or the model keeps the file. */
+static void test_any_alignment(void **state) {
+    scratch *s = *state;
+    svm_recipe recipe = {.n = 60, .d = 5, .classes = 3, .overlap = 0.8, .seed = 5};
+    svm_set set;
+    latent_svm_options options;
+    char *bytes = NULL;
+    size_t size = 0;
+    latent_svm_defaults(&options);
+    latent_svm *svm = train(s, &recipe, &options, &set), *back = NULL;
+    const char *path = scratch_path(s, "model");
+    assert_int_equal(latent_svm_save(s->ctx, svm, path, LATENT_SVM_SAFETENSORS), LATENT_OK);
+    assert_int_equal(lt_file_read(s->ctx, path, 1 << 20, &bytes, &size), LATENT_OK);
+    for (uint64_t spaces = 0; spaces < 5; spaces++) {
+        uint64_t header;
+        char *longer = calloc(1, size + spaces);
+        memcpy(&header, bytes, sizeof header);
+        memcpy(longer, bytes, 8 + header);
+        memset(longer + 8 + header, ' ', spaces);
+        memcpy(longer + 8 + header + spaces, bytes + 8 + header, size - 8 - header);
+        header += spaces;
+        memcpy(longer, &header, sizeof header);
+        path = scratch_file(s, "longer", longer, size + spaces);
+        assert_int_equal(latent_svm_load(s->ctx, path, SVM_HOST, &back), LATENT_OK);
+        assert_int_equal(back->file != NULL, spaces % 4 == 0);
+        assert_same(svm, back);
+        latent_svm_destroy(back);
+        assert_int_equal(lt_svm_file_parse(s->ctx, longer, size + spaces, "bytes", &back), LATENT_OK);
+        assert_null(back->file); /* the bytes are not its own */
+        free(longer);
+        assert_same(svm, back);
+        latent_svm_destroy(back);
+    }
+    free(bytes);
+    latent_svm_destroy(svm);
+    svm_drop(&set);
+}
+
 static void test_gamma_per_pair(void **state) {
     scratch *s = *state;
     svm_recipe recipe = {.n = 150, .d = 5, .classes = 3, .unbalanced = 1, .overlap = 0.9, .seed = 6};
@@ -379,9 +417,10 @@ static void test_numbers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCRATCH_TEST(test_round_trips),     SCRATCH_TEST(test_gamma_per_pair), SCRATCH_TEST(test_text_model),
-        SCRATCH_TEST(test_bad_text_models), SCRATCH_TEST(test_cut_models),     SCRATCH_TEST(test_sparse_rows),
-        SCRATCH_TEST(test_bad_rows),        SCRATCH_TEST(test_labels),         SCRATCH_TEST(test_numbers),
+        SCRATCH_TEST(test_round_trips), SCRATCH_TEST(test_any_alignment),   SCRATCH_TEST(test_gamma_per_pair),
+        SCRATCH_TEST(test_text_model),  SCRATCH_TEST(test_bad_text_models), SCRATCH_TEST(test_cut_models),
+        SCRATCH_TEST(test_sparse_rows), SCRATCH_TEST(test_bad_rows),        SCRATCH_TEST(test_labels),
+        SCRATCH_TEST(test_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@ typedef struct builder {
     uint32_t *vector; /* [n] place of a sorted row among the support vectors + 1; 0: it is none */
     size_t support;
     uint64_t *supports; /* [classes] */
+    uint32_t *row;      /* [support] */
 } builder;
 
 static latent_status find_support(builder *b) {
@@ -44,8 +45,21 @@ done:
     return status;
 }
 
-/* The support vectors; rows in backend memory come over in blocks. */
-static latent_status copy_vectors(const builder *b, latent_svm *svm) {
+/* Which row a support vector is. */
+static latent_status find_rows(builder *b) {
+    const lt_svm_set *set = &b->t->set;
+    latent_status status =
+        lt_alloc(b->t->ctx, b->support * sizeof *b->row, "support vectors", (void **)&b->row);
+    for (size_t i = 0; status == LATENT_OK && i < set->rows.n; i++) {
+        if (b->vector[i]) {
+            b->row[b->vector[i] - 1] = set->order[i];
+        }
+    }
+    return status;
+}
+
+/* Rows that the caller has in backend memory alone come over in blocks. */
+static latent_status download_vectors(const builder *b, latent_svm *svm) {
     enum { BLOCK_BYTES = 1 << 26 };
     latent_status status = LATENT_OK;
     const lt_svm_training *t = b->t;
@@ -57,20 +71,15 @@ static latent_status copy_vectors(const builder *b, latent_svm *svm) {
     for (size_t i = 0; i < rows->n; i++) {
         place[t->set.order[i]] = b->vector[i];
     }
-    if (rows->on_backend) {
-        LT_TRY(lt_alloc(t->ctx, block * row_bytes, "rows", (void **)&copy));
-    }
+    LT_TRY(lt_alloc(t->ctx, block * row_bytes, "rows", (void **)&copy));
     for (size_t first = 0; first < rows->n; first += block) {
         size_t count = block < rows->n - first ? block : rows->n - first;
-        const float *from = rows->x + first * rows->stride;
-        if (copy) {
-            LT_TRY(t->engine->backend->type->download(t->ctx, t->engine->backend, copy, from,
-                                                      (count - 1) * row_bytes + rows->d * sizeof(float)));
-            from = copy;
-        }
+        LT_TRY(t->engine->backend->type->download(t->ctx, t->engine->backend, copy,
+                                                  rows->x + first * rows->stride,
+                                                  (count - 1) * row_bytes + rows->d * sizeof(float)));
         for (size_t i = 0; i < count; i++) {
             if (place[first + i]) {
-                memcpy(svm->vectors + (size_t)(place[first + i] - 1) * svm->d, from + i * rows->stride,
+                memcpy(svm->vectors + (size_t)(place[first + i] - 1) * svm->d, copy + i * rows->stride,
                        svm->d * sizeof(float));
             }
         }
@@ -79,6 +88,15 @@ done:
     free(copy);
     free(place);
     return status;
+}
+
+static latent_status copy_vectors(const builder *b, latent_svm *svm) {
+    latent_status status = lt_svm_vectors_make(b->t->ctx, svm);
+    if (status != LATENT_OK || b->t->set.rows.on_backend) {
+        return status == LATENT_OK ? download_vectors(b, svm) : status;
+    }
+    lt_svm_rows_gather(&b->t->set.rows, b->row, b->support, svm->vectors);
+    return LATENT_OK;
 }
 
 /* Coefficients of one pair into LIBSVM's layout, and what there is to say about it. */
@@ -128,6 +146,7 @@ latent_status lt_svm_model_build(const lt_svm_training *t, latent_svm **out) {
     size_t pairs = (size_t)t->set.pairs;
     *out = NULL;
     LT_TRY(find_support(&b));
+    LT_TRY(find_rows(&b));
     LT_TRY(lt_svm_model_make(t->ctx, t->set.classes, b.support, t->set.rows.d, t->prob_a != NULL, &svm));
     LT_TRY(lt_calloc(t->ctx, pairs, sizeof *svm->pair, "pairs", (void **)&svm->pair));
     svm->kernel = t->options->kernel;
@@ -144,11 +163,17 @@ latent_status lt_svm_model_build(const lt_svm_training *t, latent_svm **out) {
         memcpy(svm->prob_a, t->prob_a, pairs * sizeof(double));
         memcpy(svm->prob_b, t->prob_b, pairs * sizeof(double));
     }
+    if (t->set.there.on_backend) {
+        /* The rows are at hand, so that the first prediction need not send the vectors. Where it fails, for
+         * want of memory mostly, the first prediction makes the machine or says why it cannot. */
+        (void)lt_svm_machine_make(t->ctx, svm, t->engine, &t->set.there, b.row, &svm->machine);
+    }
     *out = svm;
     svm = NULL;
 done:
     free(b.vector);
     free(b.supports);
+    free(b.row);
     latent_svm_destroy(svm);
     return status;
 }

@@ -213,6 +213,7 @@ static latent_status run_grid(cross *c, const lt_svm_rows *rows, const int32_t *
         c->set.gamma[i] = g->gammas[0];
     }
     LT_TRY(lt_svm_matrix_make(c->ctx, &c->engine, &c->set, c->options, places > 1, &c->matrix));
+    lt_svm_set_release(&c->set);
     for (int i = 0; i < places; i++) {
         double gamma = g->gamma_count > 0 ? g->gammas[i] : c->set.gamma[0];
         if (i > 0) {

@@ -1,6 +1,8 @@
 /* host_memory.c: small things that the host's solver stands on: memory, time, threads, centered rows. */
 #include "svm/host.h"
 
+#include "svm/svm.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -170,10 +172,14 @@ static void sum_task(void *arg, int task, int thread) {
     for (size_t i = first; i < last; i++) {
         const float *x = rows->x + i * rows->stride;
         for (size_t c = 0; c < rows->d; c++) {
-            if (!isfinite(x[c]) && job->bad[task] == SIZE_MAX) {
-                job->bad[task] = i * rows->d + c;
+            sums[c] += (double)x[c];
+        }
+        if (job->bad[task] == SIZE_MAX && !lt_svm_finite(x, rows->d)) {
+            size_t c = 0;
+            while (lt_svm_finite(x + c, 1)) {
+                c++;
             }
-            sums[c] += x[c];
+            job->bad[task] = i * rows->d + c;
         }
     }
 }

@@ -2,6 +2,7 @@
 #include "svm/svm.h"
 
 #include "base/file.h"
+#include "io/safetensors.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,12 +23,8 @@ latent_status lt_svm_model_make(latent_context *ctx, int classes, size_t support
                                 latent_svm **out) {
     latent_status status = LATENT_OK;
     latent_svm *svm = NULL;
-    size_t k = (size_t)classes, pairs = k * (k - 1) / 2, values = 0;
+    size_t k = (size_t)classes, pairs = k * (k - 1) / 2;
     *out = NULL;
-    if (__builtin_mul_overflow(support, d, &values)) {
-        return lt_fail(ctx, LATENT_ERROR_MEMORY, "no memory for %zu support vectors of %zu numbers", support,
-                       d);
-    }
     LT_TRY(lt_calloc(ctx, 1, sizeof *svm, "the model", (void **)&svm));
     svm->classes = classes;
     svm->pairs = (int)pairs;
@@ -35,7 +32,6 @@ latent_status lt_svm_model_make(latent_context *ctx, int classes, size_t support
     svm->d = d;
     LT_TRY(lt_calloc(ctx, k, sizeof *svm->labels, "labels", (void **)&svm->labels));
     LT_TRY(lt_calloc(ctx, k, sizeof *svm->supports, "vector counts", (void **)&svm->supports));
-    LT_TRY(lt_calloc(ctx, values, sizeof *svm->vectors, "the support vectors", (void **)&svm->vectors));
     LT_TRY(lt_calloc(ctx, (k - 1) * support, sizeof *svm->coefficients, "coefficients",
                      (void **)&svm->coefficients));
     LT_TRY(lt_calloc(ctx, pairs, sizeof *svm->rho, "thresholds", (void **)&svm->rho));
@@ -51,6 +47,25 @@ done:
     return status;
 }
 
+latent_status lt_svm_vectors_make(latent_context *ctx, latent_svm *svm) {
+    size_t values = 0;
+    if (__builtin_mul_overflow(svm->support, svm->d, &values)) {
+        return lt_fail(ctx, LATENT_ERROR_MEMORY, "no memory for %zu support vectors of %zu numbers",
+                       svm->support, svm->d);
+    }
+    return lt_calloc(ctx, values, sizeof *svm->vectors, "the support vectors", (void **)&svm->vectors);
+}
+
+void lt_svm_vectors_free(latent_svm *svm) {
+    if (svm->file) {
+        lt_st_destroy(svm->file);
+    } else {
+        free(svm->vectors);
+    }
+    svm->vectors = NULL;
+    svm->file = NULL;
+}
+
 void latent_svm_destroy(latent_svm *svm) {
     if (svm) {
         if (svm->machine) {
@@ -59,7 +74,7 @@ void latent_svm_destroy(latent_svm *svm) {
         lt_svm_engine_close(&svm->engine);
         free(svm->labels);
         free(svm->supports);
-        free(svm->vectors);
+        lt_svm_vectors_free(svm);
         free(svm->coefficients);
         free(svm->rho);
         free(svm->gamma);
@@ -120,7 +135,7 @@ static latent_status check_finite(latent_context *ctx, const char *origin, const
 
 latent_status lt_svm_model_check(latent_context *ctx, const char *origin, const latent_svm *svm) {
     latent_status status = LATENT_OK;
-    size_t sum = 0, pairs = (size_t)svm->pairs;
+    size_t sum = 0, pairs = (size_t)svm->pairs, row, column;
     for (int c = 0; c < svm->classes; c++) {
         if (svm->supports[c] > svm->support || __builtin_add_overflow(sum, svm->supports[c], &sum)) {
             sum = SIZE_MAX;
@@ -149,13 +164,10 @@ latent_status lt_svm_model_check(latent_context *ctx, const char *origin, const 
             goto done;
         }
     }
-    for (size_t i = 0; i < svm->support * svm->d; i++) {
-        if (!isfinite(svm->vectors[i])) {
-            status = lt_fail(ctx, LATENT_ERROR_FORMAT,
-                             "%s: number %zu of support vector %zu is not a finite float", origin,
-                             i % svm->d + 1, i / svm->d + 1);
-            goto done;
-        }
+    if (!lt_svm_rows_finite(svm->vectors, svm->support, svm->d, &row, &column)) {
+        status =
+            lt_fail(ctx, LATENT_ERROR_FORMAT, "%s: number %zu of support vector %zu is not a finite float",
+                    origin, column + 1, row + 1);
     }
 done:
     return status;

@@ -110,13 +110,29 @@ static latent_status find_sizes(latent_context *ctx, const lt_safetensors *st, c
     return LATENT_OK;
 }
 
+/* They are nearly all of the file. When the file is the model's to keep (*own) and they lie on whole floats
+ * in its memory, they stay there; else they are copied. */
+static latent_status take_vectors(latent_context *ctx, const lt_st_tensor *t, lt_safetensors **own,
+                                  latent_svm *svm) {
+    if (*own && (uintptr_t)t->data % _Alignof(float) == 0) {
+        svm->vectors = (float *)t->data;
+        svm->file = *own;
+        *own = NULL;
+        return LATENT_OK;
+    }
+    latent_status status = lt_svm_vectors_make(ctx, svm);
+    if (status == LATENT_OK) {
+        memcpy(svm->vectors, t->data, t->count * sizeof(float));
+    }
+    return status;
+}
+
 static latent_status fill(latent_context *ctx, const lt_safetensors *st, const char *origin,
-                          latent_svm *svm) {
+                          lt_safetensors **own, latent_svm *svm) {
     latent_status status = LATENT_OK;
-    const lt_st_tensor *t;
+    const lt_st_tensor *t, *vectors;
     uint64_t k = (uint64_t)svm->classes, pairs = (uint64_t)svm->pairs;
-    LT_TRY(find(ctx, st, origin, "vectors", LT_ST_F32, svm->support, svm->d, &t));
-    memcpy(svm->vectors, t->data, t->count * sizeof(float));
+    LT_TRY(find(ctx, st, origin, "vectors", LT_ST_F32, svm->support, svm->d, &vectors));
     LT_TRY(find(ctx, st, origin, "coefficients", LT_ST_F64, k - 1, svm->support, &t));
     memcpy(svm->coefficients, t->data, t->count * sizeof(double));
     LT_TRY(find(ctx, st, origin, "rho", LT_ST_F64, pairs, 0, &t));
@@ -137,12 +153,14 @@ static latent_status fill(latent_context *ctx, const lt_safetensors *st, const c
         LT_TRY(find(ctx, st, origin, "prob_b", LT_ST_F64, pairs, 0, &t));
         memcpy(svm->prob_b, t->data, t->count * sizeof(double));
     }
+    LT_TRY(take_vectors(ctx, vectors, own, svm));
 done:
     return status;
 }
 
+/* *own is st, or NULL when its bytes are the caller's; it becomes NULL when the model keeps it. */
 static latent_status from_tensors(latent_context *ctx, const lt_safetensors *st, const char *origin,
-                                  latent_svm **out) {
+                                  lt_safetensors **own, latent_svm **out) {
     latent_status status = LATENT_OK;
     latent_svm *svm = NULL;
     uint64_t classes = 0, support = 0, d = 0;
@@ -160,7 +178,7 @@ static latent_status from_tensors(latent_context *ctx, const lt_safetensors *st,
     svm->kernel = (latent_svm_kernel)kernel;
     svm->vote = (latent_svm_vote)vote;
     svm->precision = (latent_svm_precision)precision;
-    LT_TRY(fill(ctx, st, origin, svm));
+    LT_TRY(fill(ctx, st, origin, own, svm));
     LT_TRY(lt_svm_model_check(ctx, origin, svm));
     *out = svm;
     svm = NULL;
@@ -171,11 +189,11 @@ done:
 
 latent_status lt_svm_file_parse(latent_context *ctx, const void *bytes, size_t size, const char *origin,
                                 latent_svm **out) {
-    lt_safetensors *st = NULL;
+    lt_safetensors *st = NULL, *none = NULL;
     *out = NULL;
     latent_status status = lt_st_parse(ctx, bytes, size, origin, &st);
     if (status == LATENT_OK) {
-        status = from_tensors(ctx, st, origin, out);
+        status = from_tensors(ctx, st, origin, &none, out);
     }
     lt_st_destroy(st);
     return status;
@@ -186,7 +204,7 @@ latent_status lt_svm_file_read(latent_context *ctx, const char *path, latent_svm
     *out = NULL;
     latent_status status = lt_st_read(ctx, path, &st);
     if (status == LATENT_OK) {
-        status = from_tensors(ctx, st, path, out);
+        status = from_tensors(ctx, st, path, &st, out);
     }
     lt_st_destroy(st);
     return status;

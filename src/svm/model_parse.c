@@ -335,6 +335,7 @@ static latent_status read_model(latent_context *ctx, lt_scan *scan, latent_svm *
         goto done;
     }
     LT_TRY(lt_svm_model_make(ctx, r.classes, r.vectors, r.largest, r.lists[PROB_A] != NULL, &svm));
+    LT_TRY(lt_svm_vectors_make(ctx, svm));
     fill(&r, svm);
     LT_TRY(lt_svm_model_check(ctx, lt_scan_origin(scan), svm));
     *out = svm;

@@ -1,7 +1,6 @@
 /* predict.c: decision values to votes, labels and probabilities. */
 #include "svm/svm.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,22 +24,20 @@ done:
     return status;
 }
 
-static latent_status make_machine(latent_context *ctx, latent_svm *svm) {
+latent_status lt_svm_machine_make(latent_context *ctx, const latent_svm *svm, const lt_svm_engine *engine,
+                                  const lt_svm_rows *rows, const uint32_t *order, lt_svm_machine **out) {
     latent_status status = LATENT_OK;
     double *coefficients = NULL;
     float *mean = NULL;
+    *out = NULL;
     LT_TRY(spread(ctx, svm, &coefficients));
-    LT_TRY(lt_calloc(ctx, svm->d, sizeof *mean, "the mean", (void **)&mean));
-    /* Any shift serves; the mean of the vectors makes the numbers small. */
-    for (size_t c = 0; c < svm->d; c++) {
-        double sum = 0;
-        for (size_t i = 0; i < svm->support; i++) {
-            sum += svm->vectors[i * svm->d + c];
-        }
-        mean[c] = svm->support > 0 ? (float)(sum / (double)svm->support) : 0;
-    }
+    LT_TRY(lt_alloc(ctx, svm->d * sizeof *mean, "the mean", (void **)&mean));
+    /* Any shift serves; the mean of the vectors makes the numbers small. It is theirs alone, wherever they
+     * lie, so that a model out of a file predicts what it predicted before. */
+    LT_TRY(lt_svm_means(ctx, svm->vectors, svm->support, svm->d, mean));
     lt_svm_machine_call call = {
         .vectors = {.x = svm->vectors, .n = svm->support, .d = svm->d, .stride = svm->d},
+        .order = order,
         .mean = mean,
         .kernel = svm->kernel == LATENT_SVM_LINEAR ? LT_SVM_LINEAR : LT_SVM_RBF,
         .gamma = svm->gamma,
@@ -51,14 +48,24 @@ static latent_status make_machine(latent_context *ctx, latent_svm *svm) {
         .coefficients = coefficients,
         .rho = svm->rho,
     };
-    status = svm->engine.ops->machine_create(ctx, svm->engine.backend, &call, &svm->machine);
-    if (status == LATENT_ERROR_UNSUPPORTED) {
-        LT_TRY(lt_svm_engine_to_host(ctx, &svm->engine_options, &svm->engine));
-        status = svm->engine.ops->machine_create(ctx, svm->engine.backend, &call, &svm->machine);
+    if (order) {
+        call.vectors = *rows;
+        call.vectors.n = svm->support;
     }
+    LT_TRY(engine->ops->machine_create(ctx, engine->backend, &call, out));
 done:
     free(coefficients);
     free(mean);
+    return status;
+}
+
+static latent_status make_machine(latent_context *ctx, latent_svm *svm) {
+    latent_status status = lt_svm_machine_make(ctx, svm, &svm->engine, NULL, NULL, &svm->machine);
+    if (status == LATENT_ERROR_UNSUPPORTED) {
+        LT_TRY(lt_svm_engine_to_host(ctx, &svm->engine_options, &svm->engine));
+        LT_TRY(lt_svm_machine_make(ctx, svm, &svm->engine, NULL, NULL, &svm->machine));
+    }
+done:
     return status;
 }
 
@@ -109,7 +116,7 @@ static latent_status widen(latent_context *ctx, latent_svm *svm, size_t d) {
     for (size_t i = 0; i < svm->support; i++) {
         memcpy(wide + i * d, svm->vectors + i * svm->d, svm->d * sizeof *wide);
     }
-    free(svm->vectors);
+    lt_svm_vectors_free(svm);
     svm->vectors = wide;
     svm->d = d;
     if (svm->machine) {
@@ -121,6 +128,7 @@ static latent_status widen(latent_context *ctx, latent_svm *svm, size_t d) {
 
 static latent_status check_rows(latent_context *ctx, const latent_svm *svm, const float *x, size_t n,
                                 size_t d, int probabilities) {
+    size_t row, column;
     if (d < svm->d || (d > svm->d && !svm->open_width)) {
         return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
                        "the rows have %zu features, but the model was trained on %s%zu", d,
@@ -130,12 +138,10 @@ static latent_status check_rows(latent_context *ctx, const latent_svm *svm, cons
         return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
                        "the model has no probabilities: they are fitted when it is trained with probability");
     }
-    for (size_t i = 0; i < n * d; i++) {
-        if (!isfinite(x[i])) {
-            return lt_fail(ctx, LATENT_ERROR_NUMERIC,
-                           "row %zu, column %zu of the features is not a finite number; all must be", i / d,
-                           i % d);
-        }
+    if (!lt_svm_rows_finite(x, n, d, &row, &column)) {
+        return lt_fail(ctx, LATENT_ERROR_NUMERIC,
+                       "row %zu, column %zu of the features is not a finite number; all must be", row,
+                       column);
     }
     return LATENT_OK;
 }

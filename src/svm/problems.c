@@ -57,7 +57,7 @@ latent_status lt_svm_matrix_make(latent_context *ctx, const lt_svm_engine *engin
     uint64_t memory = options->cache_bytes && options->cache_bytes < whole ? options->cache_bytes : whole;
     lt_svm_reporter reporter = {options, LATENT_SVM_MATRIX, memory, 0, 0};
     lt_svm_matrix_call call = {
-        .rows = set->rows,
+        .rows = set->there,
         .order = set->order,
         .mean = set->mean,
         .kernel = options->kernel == LATENT_SVM_LINEAR ? LT_SVM_LINEAR : LT_SVM_RBF,

@@ -229,7 +229,8 @@ latent_status lt_svm_set_make(latent_context *ctx, const lt_svm_engine *engine, 
     latent_status status = LATENT_OK;
     lt_svm_statistics statistics = {0};
     memset(out, 0, sizeof *out);
-    out->rows = *rows;
+    out->rows = out->there = *rows;
+    out->backend = engine->backend;
     LT_TRY(lt_svm_options_check(ctx, options));
     LT_TRY(check_shape(ctx, rows));
     if (options->gamma_per_pair && rows->on_backend) {
@@ -241,7 +242,8 @@ latent_status lt_svm_set_make(latent_context *ctx, const lt_svm_engine *engine, 
     LT_TRY(sort_rows(ctx, out));
     LT_TRY(set_weights(ctx, options, out));
     LT_TRY(lt_alloc(ctx, rows->d * sizeof *out->mean, "the mean", (void **)&out->mean));
-    LT_TRY(engine->ops->statistics(ctx, engine->backend, rows, out->mean, &statistics));
+    LT_TRY(lt_svm_rows_upload(ctx, engine->backend, rows, options->cache_bytes, &out->there, &out->copy));
+    LT_TRY(engine->ops->statistics(ctx, engine->backend, &out->there, out->mean, &statistics));
     if (!statistics.finite) {
         status = lt_fail(ctx, LATENT_ERROR_NUMERIC,
                          "row %zu, column %zu of the features is not a finite number; all must be",
@@ -257,7 +259,16 @@ done:
     return status;
 }
 
+void lt_svm_set_release(lt_svm_set *set) {
+    if (set->copy) {
+        set->backend->type->free(set->backend, set->copy);
+        set->copy = NULL;
+        set->there = set->rows;
+    }
+}
+
 void lt_svm_set_free(lt_svm_set *set) {
+    lt_svm_set_release(set);
     free(set->labels);
     free(set->begin);
     free(set->order);

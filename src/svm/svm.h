@@ -23,10 +23,29 @@ latent_status lt_svm_engine_to_host(latent_context *ctx, const latent_engine_opt
                                     lt_svm_engine *engine);
 void lt_svm_engine_close(lt_svm_engine *engine);
 
+/* ---- rows.c: passes over rows, and their copy in the backend's memory ---- */
+
+/* 1 when all are finite. */
+int lt_svm_finite(const float *x, size_t count);
+/* The same for x[n][d]; 0: the place of the first that is not. */
+int lt_svm_rows_finite(const float *x, size_t n, size_t d, size_t *row, size_t *column);
+/* Column means of x[n][d], summed in fp64 in the order of the rows; 0 without rows. */
+latent_status lt_svm_means(latent_context *ctx, const float *x, size_t n, size_t d, float *mean);
+/* out[count][d] = rows order[0], order[1] ...; in host memory. */
+void lt_svm_rows_gather(const lt_svm_rows *rows, const uint32_t *order, size_t count, float *out);
+/* Copies rows of the host, at least one, to a backend whose memory is not the host's, so that no pass over
+ * them has to: *out is the copy, and *copy its memory. Where there is no need for it or no room, *out are the
+ * rows as they are and *copy is NULL. limit: bytes that the kernel matrix may take; 0: any. */
+latent_status lt_svm_rows_upload(latent_context *ctx, lt_backend *backend, const lt_svm_rows *rows,
+                                 uint64_t limit, lt_svm_rows *out, void **copy);
+
 /* ---- set.c: a training set made ready ---- */
 
 typedef struct lt_svm_set {
-    lt_svm_rows rows;
+    lt_svm_rows rows;    /* as the caller has them */
+    lt_svm_rows there;   /* as the backend is given them: the same, or its copy */
+    lt_backend *backend; /* of the copy */
+    void *copy;          /* the backend's memory, or NULL */
     int classes, pairs;
     int32_t *labels; /* [classes], in class order */
     uint32_t *begin; /* [classes+1] first sorted row of a class */
@@ -42,6 +61,8 @@ latent_status lt_svm_options_check(latent_context *ctx, const latent_svm_options
 latent_status lt_svm_set_make(latent_context *ctx, const lt_svm_engine *engine, const lt_svm_rows *rows,
                               const int32_t *labels, const latent_svm_options *options, lt_svm_set *out);
 void lt_svm_set_free(lt_svm_set *set);
+/* The backend's copy of the rows is needed no more. */
+void lt_svm_set_release(lt_svm_set *set);
 /* Stratified folds of the sorted rows, counted randomness; fold[n]. */
 void lt_svm_folds(const lt_svm_set *set, int folds, uint64_t seed, uint8_t *fold);
 
@@ -75,7 +96,7 @@ void lt_svm_report_progress(void *reporter, uint64_t done, uint64_t total);
 struct latent_svm {
     lt_svm_engine engine;
     latent_engine_options engine_options; /* backend name and numbers only: for a fall back to the host */
-    lt_svm_machine *machine;              /* made at the first prediction */
+    lt_svm_machine *machine;              /* NULL: made at the first prediction */
     latent_svm_kernel kernel;
     latent_svm_precision precision;
     latent_svm_vote vote;
@@ -83,9 +104,10 @@ struct latent_svm {
     int gamma_per_pair;
     int open_width; /* the file did not say d: what the vectors do not reach is 0 */
     size_t d, support;
-    int32_t *labels;      /* [classes] */
-    uint64_t *supports;   /* [classes] */
-    float *vectors;       /* [support][d], class by class */
+    int32_t *labels;             /* [classes] */
+    uint64_t *supports;          /* [classes] */
+    float *vectors;              /* [support][d], class by class */
+    struct lt_safetensors *file; /* the file that the vectors lie in, or NULL: their memory is their own */
     double *coefficients; /* [classes-1][support], LIBSVM's layout: for a vector of class a, row b-1 holds its
                              part in pair (a, b) and row b its part in pair (b, a) */
     double *rho;          /* [pairs] */
@@ -94,9 +116,12 @@ struct latent_svm {
     latent_svm_pair *pair;   /* [pairs], or NULL: it came from a file */
 };
 
-/* A model with room for these numbers, all zero. */
+/* A model with room for these numbers, all zero, but without vectors. */
 latent_status lt_svm_model_make(latent_context *ctx, int classes, size_t support, size_t d, int probability,
                                 latent_svm **out);
+/* Room for the vectors, all zero. */
+latent_status lt_svm_vectors_make(latent_context *ctx, latent_svm *svm);
+void lt_svm_vectors_free(latent_svm *svm);
 /* The classes' first vectors: [classes+1]. */
 latent_status lt_svm_model_begins(latent_context *ctx, const latent_svm *svm, size_t **out);
 /* Checks a model that came from a file: finite numbers, distinct labels, counts that add up. */
@@ -104,6 +129,10 @@ latent_status lt_svm_model_check(latent_context *ctx, const char *origin, const 
 
 /* ---- predict.c ---- */
 
+/* The machine that predicts, on this engine. Its vectors are the model's own, or, with order [support], these
+ * rows of the training set: the bits are the same. */
+latent_status lt_svm_machine_make(latent_context *ctx, const latent_svm *svm, const lt_svm_engine *engine,
+                                  const lt_svm_rows *rows, const uint32_t *order, lt_svm_machine **out);
 /* The winning class of one row's decision values; pairs with valid[pair] == 0 have no vote (NULL: all have).
  * scratch[2*classes]. */
 int lt_svm_vote(int classes, latent_svm_vote rule, const double *decision, const uint8_t *valid,

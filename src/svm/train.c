@@ -212,6 +212,8 @@ static latent_status train_on(latent_context *ctx, const lt_svm_engine *engine, 
     LT_TRY(make_problems(&t));
     t.prepare_seconds = now() - begun;
     LT_TRY(solve_all(&t));
+    engine->ops->matrix_free(engine->backend, t.matrix); /* its memory may be the machine's */
+    t.matrix = NULL;
     LT_TRY(lt_svm_model_build(&t, out));
     if (report) {
         fill_report(&t, *out, now() - begun, report);
