@@ -41,6 +41,41 @@ static void test_round_trip(void **state) {
     assert_int_equal(scratch_entries(s->folder), 1);
 }
 
+/* Enough values to be read by several threads, between few that are not. */
+static void test_many(void **state) {
+    scratch *s = *state;
+    const char *path = scratch_path(s, "x.npy");
+    const size_t count = 5000003, parts[] = {3, 4400001, 299999, 300000};
+    float *x = malloc(count * sizeof *x), *back = calloc(count, sizeof *back);
+    lt_npy *npy = NULL;
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        x[i] = (float)i;
+    }
+    assert_int_equal(latent_rows_write(s->ctx, path, x, count, 1, NULL), LATENT_OK);
+    assert_int_equal(lt_npy_open(s->ctx, path, &npy), LATENT_OK);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(lt_npy_floats(s->ctx, npy, back + at, parts[i]), LATENT_OK);
+        at += parts[i];
+    }
+    assert_int_equal(at, count);
+    assert_memory_equal(back, x, count * sizeof *x);
+    lt_npy_close(npy);
+    /* Cut while it is open: whichever way it is read. */
+    for (int wide = 0; wide < 2; wide++) {
+        off_t bytes = 19999999;
+        assert_int_equal(truncate(path, 128 + (off_t)(count * sizeof *x)), 0);
+        assert_int_equal(lt_npy_open(s->ctx, path, &npy), LATENT_OK);
+        assert_int_equal(lt_npy_floats(s->ctx, npy, back, wide ? 3 : 4900000), LATENT_OK);
+        assert_int_equal(truncate(path, bytes), 0);
+        assert_fails(s->ctx, lt_npy_floats(s->ctx, npy, back, wide ? 5000000 : 100003), LATENT_ERROR_IO,
+                     "the file became shorter while it was read");
+        lt_npy_close(npy);
+    }
+    free(x);
+    free(back);
+}
+
 /* The very bytes that NumPy 1.24 writes for np.array([7, 8, 9], dtype='<i8'). */
 static void test_as_numpy_writes(void **state) {
     scratch *s = *state;
@@ -220,9 +255,9 @@ static void test_writing_fails(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        SCRATCH_TEST(test_round_trip), SCRATCH_TEST(test_as_numpy_writes), SCRATCH_TEST(test_types),
-        SCRATCH_TEST(test_version_2),  SCRATCH_TEST(test_bad_headers),     SCRATCH_TEST(test_cut_short),
-        SCRATCH_TEST(test_bad_values), SCRATCH_TEST(test_writing_fails),
+        SCRATCH_TEST(test_round_trip), SCRATCH_TEST(test_many),       SCRATCH_TEST(test_as_numpy_writes),
+        SCRATCH_TEST(test_types),      SCRATCH_TEST(test_version_2),  SCRATCH_TEST(test_bad_headers),
+        SCRATCH_TEST(test_cut_short),  SCRATCH_TEST(test_bad_values), SCRATCH_TEST(test_writing_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
