@@ -57,6 +57,7 @@ static inline void result_put(void *data, size_t at, float value) {
 #include "backend/cpu/body_bf16_gemm.h"
 /* after all of them */
 #include "backend/cpu/body_bf16_pack.h"
+#include "backend/cpu/body_bf16_weights.h"
 
 const lt_cpu_kernels KERNELS = {
     .name = NAME,

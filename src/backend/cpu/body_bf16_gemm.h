@@ -1,59 +1,8 @@
-/* body_bf16_gemm.h: the products of bf16 numbers, in tiles of 16x16 sums, two by two.
- *
- * Packed weights are right tiles, [point][block of 16 columns][32 deep][16 pairs][16 columns][2].
- */
+/* body_bf16_gemm.h: the products of bf16 numbers, in tiles of 16x16 sums, two by two. */
 #ifndef LT_BACKEND_CPU_BODY_BF16_GEMM_H
 #define LT_BACKEND_CPU_BODY_BF16_GEMM_H
 
 enum { TILE_BYTES = 1024, TILE_HALVES = 512 };
-
-/* Row d of a block's weights is in rows[d % 2]: an odd one completes a pair, which is interleaved. */
-static void put_weights(float rows[2][16], int d, uint16_t *to) {
-    for (int n = 0; d % 2 && n < 16; n += LANES) {
-        vec_store_pairs((uint32_t *)(void *)(to + d / 2 * 32) + n, vec_load(rows[0] + n),
-                        vec_load(rows[1] + n), 0);
-    }
-}
-
-/* Block b of point p's columns, `deep` lines deep. */
-static void weights_block(const lt_cpu_pass *pass, const float *w, int p, int b, int deep, uint16_t *to) {
-    const lt_cpu_axis *y = &pass->y, *x = &pass->x;
-    float rows[2][16];
-    int d = 0;
-    if (pass->form == LT_CPU_COLUMNS) {
-        for (; d < (pass->role == LT_CPU_DGRAD ? pass->depth : 32 * deep); d++) {
-            columns_row(pass, w, d, 16 * b, rows[d % 2]);
-            put_weights(rows, d, to);
-        }
-    } else {
-        int py = p / x->phases, px = p % x->phases;
-        int depth = pass->form == LT_CPU_FLAT ? pass->depth : pass->depth_blocks * 32;
-        for (int ty = y->first[py]; ty < y->first[py + 1]; ty++) {
-            for (int tx = x->first[px]; tx < x->first[px + 1]; tx++) {
-                for (int i = 0; i < depth; i++, d++) {
-                    lowered_row(pass, w, i, 16 * b, ty, tx, rows[d % 2]);
-                    put_weights(rows, d, to);
-                }
-            }
-        }
-    }
-    for (; d < 32 * deep; d++) {
-        memset(rows[d % 2], 0, sizeof rows[0]);
-        put_weights(rows, d, to);
-    }
-}
-
-static void pack_weights(const lt_cpu_pass *pass, const float *w, int panel, void *packed) {
-    int width, first = lt_cpu_panel(pass->width_blocks, panel, &width);
-    for (int p = 0; p < pass->points; p++) {
-        int deep = (lt_cpu_depth(pass, p) + 31) / 32;
-        for (int b = first; b < first + width; b++) {
-            weights_block(pass, w, p, b, deep,
-                          (uint16_t *)packed + lt_cpu_weights_before(pass, p) +
-                              (size_t)b * (size_t)deep * TILE_HALVES);
-        }
-    }
-}
 
 /* 32 cells from `row` on, two blocks of columns. */
 static void multiply_2x2(const void **blocks, int deep, size_t row, const char *b0, const char *b1, float *c0,

@@ -32,22 +32,4 @@ static void lowered_row(const lt_cpu_pass *pass, const float *w, int d, int n0, 
     }
 }
 
-/* The same for the form columns, where (tap, filter) is a column; for the input gradient, a row. */
-static void columns_row(const lt_cpu_pass *pass, const float *w, int d, int n0, float out[16]) {
-    int K = pass->conv->K, wide = pass->x.taps, tall = pass->y.taps;
-    if (pass->role == LT_CPU_DGRAD) {
-        lowered_row(pass, w, d % K, n0, d / K / wide, d / K % wide, out);
-        return;
-    }
-    float one[16];
-    for (int n = 0; n < 16; n++) {
-        int tap = (n0 + n) / K;
-        out[n] = 0;
-        if (tap < tall * wide) {
-            lowered_row(pass, w, d, (n0 + n) % K, tap / wide, tap % wide, one);
-            out[n] = one[0];
-        }
-    }
-}
-
 #endif
