@@ -39,7 +39,6 @@ static const variant variants[] = {
     {"cuda", "fp32", NULL, "gemm"},
     {"cuda", "fp32", NULL, "cudnn"},
     {"cuda", "bf16", NULL, "tensor"},
-    {"cuda", "bf16", NULL, "hopper"},
 };
 
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
@@ -325,9 +324,15 @@ static inline void conv_backward(rig *r, conv_io *io, conv_memory *m, lt_conv_ca
     fenced_read(r, &m->scratch, "scratch, by backward", m->scratch.bytes);
 }
 
-/* prepare, forward and, with dy, backward, as the executor does it. */
+/* prepare, forward and, with dy, backward, as the executor does it. Where the backend has no way back for the
+ * op, io loses its dy and everything else of the backward pass. */
 static inline void rig_conv(rig *r, conv_io *io) {
     conv_memory m;
+    if (io->dy && !r->type->op_variant(r->ctx, r->backend, io->op, LT_BACKWARD)) {
+        assert_non_null(strstr(latent_context_message(r->ctx), "no gradients"));
+        io->dy = NULL;
+        io->dx = io->dw = io->db = NULL;
+    }
     conv_begin(r, io, &m);
     lt_conv_call call = {.conv = &io->op->conv,
                          .n = io->n,
@@ -365,17 +370,20 @@ static inline int backend_available(const char *name) {
     return 0;
 }
 
-/* Is the variant one to run, given `--backend only`? GPUs run when they are asked for by name. */
-static inline int variant_wanted(const variant *v, const char *only) {
+/* Is the variant one to run, given `--backend only --kernels kernels`? GPUs run when they are asked for by
+ * name. */
+static inline int variant_wanted(const variant *v, const char *only, const char *kernels) {
     int wanted = only ? strcmp(v->backend, only) == 0 : strcmp(v->backend, "cuda") != 0;
+    wanted = wanted && (!kernels || (v->kernels && strcmp(v->kernels, kernels) == 0));
     return wanted && backend_available(v->backend);
 }
 
 /* Runs each function once per wanted variant. 77, skipped, when the backend asked for cannot run here. */
 static inline int run_variants(int argc, char **argv, const struct CMUnitTest *functions, size_t count) {
-    const char *only = argc == 3 && strcmp(argv[1], "--backend") == 0 ? argv[2] : NULL;
-    if (argc != 1 && !only) {
-        fprintf(stderr, "usage: %s [--backend NAME]\n", argv[0]);
+    const char *only = argc >= 3 && strcmp(argv[1], "--backend") == 0 ? argv[2] : NULL;
+    const char *kernels = argc == 5 && strcmp(argv[3], "--kernels") == 0 ? argv[4] : NULL;
+    if (argc != 1 + (only ? 2 : 0) + (kernels ? 2 : 0)) {
+        fprintf(stderr, "usage: %s [--backend NAME [--kernels NAME]]\n", argv[0]);
         return 2;
     }
     if (only && !backend_available(only)) {
@@ -387,7 +395,7 @@ static inline int run_variants(int argc, char **argv, const struct CMUnitTest *f
     size_t total = 0;
     for (size_t i = 0; i < VARIANTS; i++) {
         const variant *v = &variants[i];
-        for (size_t j = 0; variant_wanted(v, only) && j < count; j++) {
+        for (size_t j = 0; variant_wanted(v, only, kernels) && j < count; j++) {
             snprintf(names[total], sizeof names[total], "%s: %s %s %s", functions[j].name, v->backend,
                      v->precision ? v->precision : "default",
                      v->isa       ? v->isa

@@ -43,7 +43,7 @@ static void work(void **state, const paper *p) {
                   .db = p->dy && p->b ? db : NULL};
     rig_conv(&r, &io);
     expect("y", y, p->y, out);
-    if (p->dy) {
+    if (io.dy) {
         expect("dx", dx, p->dx, in);
         expect("dw", dw, p->dw, op.weight_count);
         expect("db", db, p->db, p->b ? filters : 0);

@@ -99,6 +99,9 @@ static void check_forward(const rig *r, const oracle *o, const conv_io *io) {
 
 static void check_backward(const oracle *o, const conv_io *io) {
     const lt_conv *v = &o->op.conv;
+    if (!io->dy) {
+        return; /* the backend only goes forward */
+    }
     expected dx = {"dx",
                    io->dx,
                    o->dx,

@@ -1,6 +1,7 @@
 /* cuda.c: the backend `cuda`: its table, opening and closing, and the way from an op to the generation.
  *
- * Everything is fp32, strictly: no generation here lets TF32 in. Reductions have a fixed order and split
+ * Everything is fp32, strictly, but for the generation `tensor`, which has to be asked for and only goes
+ * forward: no other one lets TF32 or bf16 in. Reductions have a fixed order and split
  * counts that depend on shapes alone, so a run gives the same bits on any number of multiprocessors.
  */
 #include "backend/cuda/cuda.h"
@@ -17,24 +18,41 @@ extern const lt_backend_type lt_backend_cuda;
 
 /* ---- Open and close ---------------------------------------------------------------------------- */
 
-static latent_status check_options(latent_context *ctx, const latent_engine_options *options) {
-    if (options->precision && strcmp(options->precision, "bf16") == 0) {
+/* The precision belongs to the kernels: `tensor` is bf16, the others are fp32. */
+static latent_status check_precision(latent_context *ctx, const latent_engine_options *options, int *bf16) {
+    const char *precision = options->precision, *kernels = options->kernels;
+    int tensor = kernels && strcmp(kernels, "tensor") == 0;
+    *bf16 = precision ? strcmp(precision, "bf16") == 0 : tensor;
+    if (!*bf16 && precision && strcmp(precision, "fp32") != 0) {
+        return lt_fail(
+            ctx, LATENT_ERROR_ARGUMENT,
+            "there is no precision '%s'; the backend 'cuda' computes in fp32, and in bf16 with the "
+            "kernels 'tensor'",
+            precision);
+    }
+    if (*bf16 && kernels && !tensor) {
         return lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
                        "the kernels '%s' of the backend 'cuda' compute in fp32 only, not in bf16; leave the "
                        "precision out or say fp32",
-                       options->kernels ? options->kernels : "fused");
+                       kernels);
     }
-    if (options->precision && strcmp(options->precision, "fp32") != 0) {
-        return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
-                       "there is no precision '%s'; the backend 'cuda' computes in fp32", options->precision);
+    if (!*bf16 && tensor) {
+        return lt_fail(
+            ctx, LATENT_ERROR_UNSUPPORTED,
+            "the kernels 'tensor' of the backend 'cuda' compute in bf16 only, not in fp32; leave the "
+            "precision out or say bf16");
     }
+    return LATENT_OK;
+}
+
+static latent_status check_options(latent_context *ctx, const latent_engine_options *options, int *bf16) {
     if (options->isa) {
         return lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
                        "the backend 'cuda' has no choice of instruction set ('%s' was asked for); it has "
                        "kernel generations (--kernels)",
                        options->isa);
     }
-    return LATENT_OK;
+    return check_precision(ctx, options, bf16);
 }
 
 static void cuda_close(lt_backend *backend) {
@@ -56,16 +74,17 @@ static void cuda_close(lt_backend *backend) {
 static latent_status cuda_open(latent_context *ctx, const latent_engine_options *options, lt_backend **out) {
     latent_status status = LATENT_OK;
     lt_cuda *cuda = NULL;
+    int bf16 = 0;
     *out = NULL;
-    LT_TRY(check_options(ctx, options));
+    LT_TRY(check_options(ctx, options, &bf16));
     LT_TRY(lt_calloc(ctx, 1, sizeof *cuda, "the backend", (void **)&cuda));
     cuda->base.type = &lt_backend_cuda;
-    cuda->base.activation = LT_F32;
+    cuda->base.activation = bf16 ? LT_BF16 : LT_F32;
     cuda->stream_data = options->stream_data;
     LT_TRY(lt_cuda_device_open(ctx, cuda, options->device));
-    LT_TRY(lt_generation_open(ctx, cuda, options->kernels));
-    snprintf(cuda->base.engine, sizeof cuda->base.engine, "cuda, %s, %s kernels, fp32", cuda->name,
-             cuda->generation->name);
+    LT_TRY(lt_generation_open(ctx, cuda, bf16 ? "tensor" : options->kernels));
+    snprintf(cuda->base.engine, sizeof cuda->base.engine, "cuda, %s, %s kernels, %s", cuda->name,
+             cuda->generation->name, bf16 ? "bf16" : "fp32");
     *out = &cuda->base;
     cuda = NULL;
 done:
@@ -78,12 +97,21 @@ done:
 static const char *op_variant(latent_context *ctx, lt_backend *backend, const lt_op *op, lt_pass pass) {
     lt_cuda *cuda = (lt_cuda *)backend;
     const lt_generation *generation = cuda->generation;
+    const char *name = NULL;
     switch (op->kind) {
     case LT_OP_INPUT:
         return "gather";
     case LT_OP_CONV:
-        return generation->whole ? generation->whole->variant(cuda, &op->conv, pass)
+        name = generation->whole ? generation->whole->variant(cuda, &op->conv, pass)
                                  : generation->core->variant(cuda, &op->conv, pass);
+        if (!name) {
+            lt_fail(
+                ctx, LATENT_ERROR_UNSUPPORTED,
+                "the kernels '%s' of the backend 'cuda' compute features, reconstructions and losses, but "
+                "no gradients; train in fp32",
+                generation->name);
+        }
+        return name;
     case LT_OP_LOSS_MSE:
         return "two-stage sum";
     }
@@ -94,7 +122,7 @@ static const char *op_variant(latent_context *ctx, lt_backend *backend, const lt
 static void op_memory(lt_backend *backend, const lt_op *op, lt_dtype x_type, int batch, int training,
                       lt_op_memory *out) {
     lt_cuda *cuda = (lt_cuda *)backend;
-    (void)x_type; /* fp32 everywhere */
+    (void)x_type; /* no memory depends on it */
     memset(out, 0, sizeof *out);
     if (op->kind == LT_OP_LOSS_MSE) {
         out->scratch = LT_LOSS_BLOCKS_MAX * sizeof(double);
@@ -150,7 +178,7 @@ static latent_status loss_mse(latent_context *ctx, lt_backend *backend, const lt
     size_t count = (size_t)call->n * call->values;
     LT_TRY(lt_cuda_step_check(ctx, cuda));
     lt_cuda_range_begin(cuda, "forward", "loss");
-    lt_launch_loss(cuda->stream, call->y, call->target, call->dy, count, call->scratch);
+    lt_launch_loss(cuda->stream, backend->activation, call->y, call->target, call->dy, count, call->scratch);
     LT_LAUNCHED("loss_partials");
     lt_launch_loss_finish(cuda->stream, cuda->state, call->scratch, lt_loss_blocks(count), count);
     LT_LAUNCHED("loss_finish");
@@ -175,7 +203,7 @@ done:
 
 const lt_backend_type lt_backend_cuda = {
     .name = "cuda",
-    .summary = "NVIDIA GPUs: five generations of kernels, whole steps replayed as graphs",
+    .summary = "NVIDIA GPUs: generations of kernels, whole steps replayed as graphs",
     .probe = lt_cuda_probe,
     .open = cuda_open,
     .close = cuda_close,

@@ -6,7 +6,7 @@
 /* Every name there is; a generation without a core or a whole is not part of this build. */
 static const lt_generation generations[] = {
     {"fused", NULL, &lt_whole_fused, NULL},         {"tiled", &lt_core_tiled, NULL, NULL},
-    {"basic", &lt_core_basic, NULL, NULL},
+    {"basic", &lt_core_basic, NULL, NULL},          {"tensor", NULL, &lt_whole_tensor, lt_tensor_open},
 #ifdef LATENT_HAVE_CUBLAS
     {"gemm", &lt_core_gemm, NULL, lt_gemm_open},
 #else
@@ -34,7 +34,7 @@ latent_status lt_generation_open(latent_context *ctx, lt_cuda *cuda, const char 
         const char *near = latent_suggest(name, names, GENERATIONS);
         return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
                        "there are no kernels '%s'%s%s%s; the backend 'cuda' has: fused, tiled, basic, gemm, "
-                       "cudnn",
+                       "cudnn, and tensor for bf16",
                        name, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     }
     if (!found->core && !found->whole) {

@@ -1,4 +1,4 @@
-/* generation.h: the kernel generations, five ways to compute the same ops, behind one interface.
+/* generation.h: the kernel generations, ways to compute the same ops, behind one interface.
  *
  *   basic   one thread per output, from global memory                         the naive port
  *   tiled   tiles in shared memory, blocks of outputs in registers            10x fewer loads
@@ -6,11 +6,13 @@
  *           the way back through them happen inside the convolutions          only moves numbers
  *   gemm    im2col and cuBLAS                                                 the usual shortcut
  *   cudnn   cuDNN's convolutions                                              the library peer
+ *   tensor  bf16 operands on tensor cores, forward only                       for models that are trained
  *
  * A generation is one of two things. Most are a `core`: the bare convolution and its two gradients, around
- * which staged.c runs upsample, bias, relu and pool as kernels of their own. `fused` is `whole`: it takes
- * an op as it comes. Where a generation has no kernel for a shape it hands the op to a simpler one; the
- * mask has the same format everywhere (kernels.h), so forward and backward need not be of one generation.
+ * which staged.c runs upsample, bias, relu and pool as kernels of their own. `fused` and `tensor` are
+ * `whole`: they take an op as it comes. Where a generation has no kernel for a shape it hands the op to a
+ * simpler one; the mask has the same format everywhere (kernels.h), so forward and backward need not be of
+ * one generation.
  */
 #ifndef LT_BACKEND_CUDA_GENERATION_H
 #define LT_BACKEND_CUDA_GENERATION_H
@@ -68,7 +70,8 @@ struct lt_generation {
 };
 
 extern const lt_core lt_core_basic, lt_core_tiled;
-extern const lt_whole lt_whole_fused;
+extern const lt_whole lt_whole_fused, lt_whole_tensor;
+latent_status lt_tensor_open(latent_context *ctx, lt_cuda *cuda);
 #ifdef LATENT_HAVE_CUBLAS
 extern const lt_core lt_core_gemm;
 latent_status lt_gemm_open(latent_context *ctx, lt_cuda *cuda);

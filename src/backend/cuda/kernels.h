@@ -51,8 +51,8 @@ static inline int lt_loss_blocks(size_t count) {
     size_t blocks = (count + 4 * LT_LOSS_THREADS - 1) / (4 * LT_LOSS_THREADS);
     return blocks > LT_LOSS_BLOCKS_MAX ? LT_LOSS_BLOCKS_MAX : (int)blocks;
 }
-void lt_launch_loss(cudaStream_t stream, const float *y, const float *target, float *dy, size_t count,
-                    double *partials);
+void lt_launch_loss(cudaStream_t stream, lt_dtype type, const void *y, const float *target, void *dy,
+                    size_t count, double *partials);
 /* The loss of the step at the cursor = sum of the partials / count. */
 void lt_launch_loss_finish(cudaStream_t stream, const lt_cuda_state *state, const double *partials,
                            int partial_count, size_t count);

@@ -7,16 +7,27 @@
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/reduce.cuh"
 
-__global__ static void loss_partials(const float *y, const float *target, float *dy, size_t count,
-                                     float scale, double *partials) {
+#include <cuda_bf16.h>
+
+__device__ static inline void put(float value, float *to) {
+    *to = value;
+}
+__device__ static inline void put(float value, __nv_bfloat16 *to) {
+    *to = __float2bfloat16_rn(value);
+}
+
+/* y and dy are float or bf16. */
+template <typename T>
+__global__ static void loss_partials(const T *y, const float *target, T *dy, size_t count, float scale,
+                                     double *partials) {
     __shared__ double sums[LT_LOSS_THREADS];
     float sum = 0;
     size_t step = (size_t)gridDim.x * LT_LOSS_THREADS;
     for (size_t i = (size_t)blockIdx.x * LT_LOSS_THREADS + threadIdx.x; i < count; i += step) {
-        float difference = y[i] - target[i];
+        float difference = (float)y[i] - target[i];
         sum += difference * difference;
         if (dy) {
-            dy[i] = scale * difference;
+            put(scale * difference, dy + i);
         }
     }
     double total = lt_block_sum<LT_LOSS_THREADS>(sum, sums);
@@ -38,11 +49,17 @@ __global__ static void loss_finish(const lt_cuda_state *state, const double *par
     }
 }
 
-extern "C" void lt_launch_loss(cudaStream_t stream, const float *y, const float *target, float *dy,
-                               size_t count, double *partials) {
+extern "C" void lt_launch_loss(cudaStream_t stream, lt_dtype type, const void *y, const float *target,
+                               void *dy, size_t count, double *partials) {
     float scale = (float)(2.0 / (double)count);
-    loss_partials<<<lt_loss_blocks(count), LT_LOSS_THREADS, 0, stream>>>(y, target, dy, count, scale,
-                                                                         partials);
+    int blocks = lt_loss_blocks(count);
+    if (type == LT_BF16) {
+        loss_partials<<<blocks, LT_LOSS_THREADS, 0, stream>>>((const __nv_bfloat16 *)y, target,
+                                                              (__nv_bfloat16 *)dy, count, scale, partials);
+    } else {
+        loss_partials<<<blocks, LT_LOSS_THREADS, 0, stream>>>((const float *)y, target, (float *)dy, count,
+                                                              scale, partials);
+    }
 }
 
 extern "C" void lt_launch_loss_finish(cudaStream_t stream, const lt_cuda_state *state, const double *partials,
