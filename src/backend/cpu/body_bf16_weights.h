@@ -110,7 +110,7 @@ static void weights_block(const lt_cpu_pass *pass, const float *w, int p, int n,
 
 static void pack_weights(const lt_cpu_pass *pass, const float *w, int panel, void *packed) {
     int width, first = lt_cpu_panel(pass->width_blocks, panel, &width);
-    for (int p = 0; p < pass->points; p++) {
+    for (int p = 0; p < pass->weight_points; p++) {
         size_t block = (size_t)((lt_cpu_depth(pass, p) + 31) / 32) * TILE_HALVES;
         for (int b = first; b < first + width; b++) {
             uint16_t *to = (uint16_t *)packed + lt_cpu_weights_before(pass, p) + (size_t)b * block;

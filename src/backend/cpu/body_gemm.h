@@ -71,8 +71,8 @@ static void multiply(const lt_cpu_pass *pass, int stage, int cells, const void *
                      float *out, size_t out_rows, const void **blocks, size_t *offsets) {
     size_t point = ((size_t)pass->width_blocks * out_rows + 1) * 16;
     int panels = lt_cpu_panels(pass->width_blocks), first_point = stage * pass->stage_points;
-    const float *b = (const float *)packed + lt_cpu_weights_before(pass, first_point);
     for (int p = first_point; p < first_point + pass->stage_points; p++) {
+        const float *b = (const float *)packed + lt_cpu_weights_before(pass, p);
         int depth = lt_cpu_depth(pass, p), count = lt_cpu_blocks(pass, p, offsets);
         for (int i = 0; i < count; i++) {
             blocks[i] = (const float *)in + offsets[i] * 16;

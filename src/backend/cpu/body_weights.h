@@ -129,7 +129,7 @@ static void weights_3x3(const lt_cpu_pass *pass, const float *w, int first, int 
 static void pack_weights(const lt_cpu_pass *pass, const float *w, int panel, void *packed) {
     int width, first = 16 * lt_cpu_panel(pass->width_blocks, panel, &width);
     width *= 16;
-    for (int p = 0; p < pass->points; p++) {
+    for (int p = 0; p < pass->weight_points; p++) {
         float *to =
             (float *)packed + lt_cpu_weights_before(pass, p) + (size_t)first * (size_t)lt_cpu_depth(pass, p);
         if (pass->form == LT_CPU_COLUMNS) {

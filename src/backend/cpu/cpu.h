@@ -74,6 +74,7 @@ typedef struct lt_cpu_pass {
     int width, width_blocks;                     /* columns of the product, in blocks of 16 */
     int depth_first, width_first;                /* where a part begins (lt_cpu_pass_part), in blocks */
     int points, stages, stage_points;            /* points are packed a stage at a time */
+    int weight_points;                           /* points with weights of their own: all, or the first */
     size_t in_rows;                              /* lines of one packed block of channels */
     size_t in_lines;                             /* of the packed operand of a chunk, one stage */
     size_t out_rows, out_lines;                  /* of the products of a chunk, all points */
@@ -100,7 +101,7 @@ lt_cpu_chunk lt_cpu_chunk_at(const lt_cpu_pass *pass, int n, int index);
 int lt_cpu_blocks(const lt_cpu_pass *pass, int p, size_t *offset);
 /* Depth of point p's product, in channels of blocks: the last block of `flat` may be short. */
 int lt_cpu_depth(const lt_cpu_pass *pass, int p);
-/* Floats (or bf16 numbers) of packed weights before point p; with p = points: of all. */
+/* Floats (or bf16 numbers) of packed weights before point p's; with p = points: of all. */
 size_t lt_cpu_weights_before(const lt_cpu_pass *pass, int p);
 
 /* Lines after the packed blocks of `flat` to lay out one cell in floats. */

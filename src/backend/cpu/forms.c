@@ -151,8 +151,18 @@ static size_t packed_depth(const lt_cpu_pass *pass, int p) {
     return (size_t)(pass->block == LANES ? depth : ceil_div(depth, pass->block) * pass->block);
 }
 
+/* The outputs of a pool's window see the same filter, each from its place: they share its weights, which
+ * stay in cache where four copies would not. */
+static int count_weight_points(const lt_cpu_pass *pass) {
+    int window = pass->role == LT_CPU_FORWARD && pass->conv->pool2 && !pass->conv->up2;
+    return window && (pass->form == LT_CPU_TAPS || pass->form == LT_CPU_FLAT) ? 1 : pass->points;
+}
+
 size_t lt_cpu_weights_before(const lt_cpu_pass *pass, int p) {
     size_t before = 0;
+    if (pass->weight_points == 1) {
+        p = p == pass->points;
+    }
     for (int i = 0; i < p; i++) {
         size_t depth = packed_depth(pass, i);
         if (pass->role == LT_CPU_WGRAD) {
@@ -211,6 +221,7 @@ void lt_cpu_pass_make(lt_cpu_pass *pass, const lt_conv *conv, lt_cpu_role role, 
     pass->points = count_points(pass);
     pass->stage_points = count_stage_points(pass);
     pass->stages = pass->points / pass->stage_points;
+    pass->weight_points = count_weight_points(pass);
     /* bf16 weight gradients read pairs of cells: a shift by an odd number would split them. */
     int split = role == LT_CPU_WGRAD && block != LANES && pass->chunk_columns % 2;
     lt_cpu_axis_sources(&pass->y, pass->chunk_images == 1 && !split);
