@@ -163,9 +163,10 @@ latent_status lt_svm_model_build(const lt_svm_training *t, latent_svm **out) {
         memcpy(svm->prob_a, t->prob_a, pairs * sizeof(double));
         memcpy(svm->prob_b, t->prob_b, pairs * sizeof(double));
     }
-    if (t->set.there.on_backend) {
+    if (t->set.there.on_backend && svm->kernel == LATENT_SVM_RBF) {
         /* The rows are at hand, so that the first prediction need not send the vectors. Where it fails, for
-         * want of memory mostly, the first prediction makes the machine or says why it cannot. */
+         * want of memory mostly, the first prediction makes the machine or says why it cannot. A linear
+         * machine is a sum over the vectors, whose bits depend on their order: it waits for the model's. */
         (void)lt_svm_machine_make(t->ctx, svm, t->engine, &t->set.there, b.row, &svm->machine);
     }
     *out = svm;

@@ -129,8 +129,8 @@ latent_status lt_svm_model_check(latent_context *ctx, const char *origin, const 
 
 /* ---- predict.c ---- */
 
-/* The machine that predicts, on this engine. Its vectors are the model's own, or, with order [support], these
- * rows of the training set: the bits are the same. */
+/* The machine that predicts, on this engine. Its vectors are the model's own, or, for RBF with order
+ * [support], these rows of the training set: the bits are the same. */
 latent_status lt_svm_machine_make(latent_context *ctx, const latent_svm *svm, const lt_svm_engine *engine,
                                   const lt_svm_rows *rows, const uint32_t *order, lt_svm_machine **out);
 /* The winning class of one row's decision values; pairs with valid[pair] == 0 have no vote (NULL: all have).
