@@ -1,7 +1,7 @@
 /* body_bf16_pack.h: bf16 operands into lines, for products of tiles.
  *
  * pack        [block of 32 channels][cell][32 channels]: rows of a left tile
- * pack_left   [phase][block of 16 filters][32 cells][16 filters][32 cells]: left tiles, cells side by side
+ * pack_left   [block of 16 filters][32 cells][16 filters][32 cells]: left tiles, cells side by side
  * pack_right  [block of 32 channels][half][pair of cells][16 channels][2 cells]: rows of a right tile
  * The weight gradient sums over cells in steps of 32, so what lies past the last cell is 0 there.
  */
@@ -58,10 +58,29 @@ ALWAYS void put_pair(uint32_t *to, size_t half, halves a, halves b) {
     pairs_store(to + half * 16, high);
 }
 
+/* Does one of the taps from first on, below last, read this source? */
+static int axis_reads(const lt_cpu_axis *axis, int first, int last, int source) {
+    while (first < last && axis->source[first] != source) {
+        first++;
+    }
+    return first < last;
+}
+
+/* Does point p read source i? */
+static int point_reads(const lt_cpu_pass *pass, int p, int i) {
+    const lt_cpu_axis *y = &pass->y, *x = &pass->x;
+    int py = p / x->phases, px = p % x->phases;
+    return pass->form == LT_CPU_COLUMNS || (axis_reads(y, y->first[py], y->first[py + 1], i / x->sources) &&
+                                            axis_reads(x, x->first[px], x->first[px + 1], i % x->sources));
+}
+
 ALWAYS void right_sources(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk,
-                          void *right, lt_cpu_kind kind) {
+                          int stage, void *right, lt_cpu_kind kind) {
     size_t half = pass->in_rows / 2;
     for (int i = 0; i < source_count(pass); i++) {
+        if (!point_reads(pass, stage, i)) { /* a stage is a point */
+            continue;
+        }
         uint32_t *to = (uint32_t *)right + (size_t)i * (size_t)pass->depth_blocks * pass->in_rows * 16;
         walk w = walk_begin(pass, chunk, i);
         for (size_t pair = 0; pair < half; pair++, to += 16) {
@@ -96,7 +115,7 @@ static void pack_right(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt
     if (pass->form == LT_CPU_FLAT) {
         BY_KIND(s, right_flat, pass, s, chunk, stage, right);
     } else {
-        BY_KIND(s, right_sources, pass, s, chunk, right);
+        BY_KIND(s, right_sources, pass, s, chunk, stage, right);
     }
 }
 
@@ -126,6 +145,7 @@ ALWAYS void left_tiles(const lt_cpu_source *s, const spot places[32], int c, uin
     }
 }
 
+/* dz of one phase. */
 ALWAYS void left_phase(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, int p,
                        uint16_t *left, float *db, lt_cpu_kind kind) {
     int steps = pass->room / 32, y_step = pass->y.out_step, x_step = pass->x.out_step;
@@ -143,14 +163,6 @@ ALWAYS void left_phase(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt
                        left + (size_t)b * block + (size_t)step * TILE_HALVES,
                        b + 1 < pass->width_blocks ? block : 0, db ? db + 16 * b : NULL, kind);
         }
-    }
-}
-
-ALWAYS void left_phases(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, int stage,
-                        uint16_t *left, float *db, lt_cpu_kind kind) {
-    size_t phase = (size_t)pass->width_blocks * (size_t)(pass->room / 32) * TILE_HALVES;
-    for (int i = 0; i < pass->stage_points; i++) {
-        left_phase(pass, s, chunk, stage * pass->stage_points + i, left + (size_t)i * phase, db, kind);
     }
 }
 
@@ -184,7 +196,7 @@ static void pack_left(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_
             BY_KIND(s, sum_images, s, chunk, db);
         }
     } else {
-        BY_KIND(s, left_phases, pass, s, chunk, stage, left, db);
+        BY_KIND(s, left_phase, pass, s, chunk, stage, left, db);
     }
 }
 

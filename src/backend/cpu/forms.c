@@ -106,8 +106,11 @@ static int count_points(const lt_cpu_pass *pass) {
     return 1;
 }
 
-/* Points whose operands are made together: rows of winograd's and upsample's squares; taps share theirs. */
+/* Points whose operands are made together: rows of winograd's and upsample's squares; taps share theirs. In
+ * bf16 packing dz is what a weight gradient costs, and each phase has its own: one at a time, more of its
+ * sums stay in cache and dz is packed less often. */
 static int count_stage_points(const lt_cpu_pass *pass) {
+    int single = pass->role == LT_CPU_WGRAD && pass->block != LANES;
     switch (pass->form) {
     case LT_CPU_WINOGRAD:
         return 4;
@@ -116,6 +119,7 @@ static int count_stage_points(const lt_cpu_pass *pass) {
     case LT_CPU_FLAT:
         return 1;
     case LT_CPU_TAPS:
+        return single ? 1 : pass->points;
     case LT_CPU_COLUMNS:
         break;
     }
