@@ -92,12 +92,13 @@ ALWAYS vec bias_at(const lt_cpu_result *r, int c) {
 
 ALWAYS void finish_quads(const lt_cpu_pass *pass, const lt_cpu_chunk *chunk, const float *out,
                          const lt_cpu_result *r, lt_cpu_form form) {
-    size_t point = ((size_t)pass->width_blocks * pass->out_rows + 1) * 16;
+    size_t rows = pass->out_rows, point = ((size_t)pass->width_blocks * rows + 1) * 16;
+    int columns = pass->width_blocks * 16;
     FOR_CELLS(chunk, row, img, cy, cx) {
         size_t image = (size_t)(chunk->image + img) * (size_t)r->height;
-        for (int c = 0; c < pass->width_blocks * 16; c += LANES) {
+        for (int c = 0; c < columns; c += LANES) {
             vec z[4], bias = bias_at(r, c);
-            quad(out + ((size_t)(c / 16) * pass->out_rows + (size_t)row) * 16 + c % 16, point, form, z);
+            quad(out + ((size_t)(c / 16) * rows + (size_t)row) * 16 + c % 16, point, form, z);
             UNROLL for (int i = 0; i < 4; i++) {
                 z[i] = z[i] + bias;
             }
@@ -115,21 +116,23 @@ ALWAYS void finish_quads(const lt_cpu_pass *pass, const lt_cpu_chunk *chunk, con
     }
 }
 
-static void finish_phases(const lt_cpu_pass *pass, const lt_cpu_chunk *chunk, const float *out,
+ALWAYS void finish_phases(const lt_cpu_pass *pass, const lt_cpu_chunk *chunk, const float *out,
                           const lt_cpu_result *r) {
+    size_t rows = pass->out_rows;
+    int columns = pass->width_blocks * 16, y_step = pass->y.out_step, x_step = pass->x.out_step;
     int single = pass->form == LT_CPU_COLUMNS || pass->form == LT_CPU_UPSAMPLE; /* a cell is a pixel */
     int phases = single ? 1 : pass->x.phases;
     for (int p = 0; p < pass->points; p++) {
-        const float *from = out + (size_t)p * ((size_t)pass->width_blocks * pass->out_rows + 1) * 16;
+        const float *from = out + (size_t)p * ((size_t)columns * rows + 16);
         int py = p / phases, px = p % phases;
         FOR_CELLS(chunk, row, img, cy, cx) {
-            int y = single ? cy : cy * pass->y.out_step + py, x = single ? cx : cx * pass->x.out_step + px;
+            int y = single ? cy : cy * y_step + py, x = single ? cx : cx * x_step + px;
             if (y >= r->height || x >= r->width) {
                 continue;
             }
             size_t image = (size_t)(chunk->image + img) * (size_t)r->height;
-            for (int c = 0; c < pass->width_blocks * 16; c += LANES) {
-                vec z = vec_load(from + ((size_t)(c / 16) * pass->out_rows + (size_t)row) * 16 + c % 16);
+            for (int c = 0; c < columns; c += LANES) {
+                vec z = vec_load(from + ((size_t)(c / 16) * rows + (size_t)row) * 16 + c % 16);
                 put(r, (image + (size_t)y) * (size_t)r->width + (size_t)x, c, z + bias_at(r, c));
             }
         }
@@ -137,7 +140,11 @@ static void finish_phases(const lt_cpu_pass *pass, const lt_cpu_chunk *chunk, co
 }
 
 static void finish(const lt_cpu_pass *pass, const lt_cpu_chunk *chunk, const float *out,
-                   const lt_cpu_result *r) {
+                   const lt_cpu_result *result) {
+    /* Copies: what is stored might otherwise be a part of them, and they would be read again each time. */
+    const lt_cpu_chunk cells = *chunk;
+    const lt_cpu_result copy = *result, *r = &copy;
+    chunk = &cells;
     if (pass->form == LT_CPU_WINOGRAD) {
         finish_quads(pass, chunk, out, r, LT_CPU_WINOGRAD);
     } else if (pass->form == LT_CPU_UPSAMPLE && pass->role == LT_CPU_FORWARD) {

@@ -46,7 +46,11 @@ static inline codes codes_load(const uint8_t *p, int n) {
     return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first_lanes(n), p));
 }
 static inline void codes_store(uint8_t *p, codes at, int n) {
-    _mm512_mask_cvtepi32_storeu_epi8(p, first_lanes(n), at);
+    if (n >= LANES) { /* much faster than storing under a mask */
+        _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8(at));
+    } else {
+        _mm512_mask_cvtepi32_storeu_epi8(p, first_lanes(n), at);
+    }
 }
 static inline codes codes_set(int value) {
     return _mm512_set1_epi32(value);
@@ -84,7 +88,12 @@ static inline vec vec_load_bf16(const uint16_t *p, int n) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 static inline void vec_store_bf16(uint16_t *p, vec v, int n) {
-    _mm512_mask_cvtepi32_storeu_epi16(p, first_lanes(n), _mm512_srli_epi32(vec_round(v), 16));
+    __m512i high = _mm512_srli_epi32(vec_round(v), 16);
+    if (n >= LANES) {
+        _mm256_storeu_si256((__m256i *)(void *)p, _mm512_cvtepi32_epi16(high));
+    } else {
+        _mm512_mask_cvtepi32_storeu_epi16(p, first_lanes(n), high);
+    }
 }
 /* Lanes (a, b) as pairs of bf16; `exact`: they are bf16 numbers already. */
 static inline void vec_store_pairs(uint32_t *p, vec a, vec b, int exact) {
