@@ -44,8 +44,9 @@ ALWAYS void lay_flat(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_c
         together = offset[taps - 1] - offset[0] == taps - 1;
     }
     for (int ty = y->first[py]; ty < y->first[py + 1]; ty++, c += taps * C) {
+        int dy = y->offset[ty], y_step = y->in_step, x_step = x->in_step;
         FOR_CELLS(chunk, row, img, cy, cx) {
-            int image = chunk->image + img, iy = cy * y->in_step + y->offset[ty], ix = cx * x->in_step;
+            int image = chunk->image + img, iy = cy * y_step + dy, ix = cx * x_step;
             if (together && ix + offset[0] >= 0 && ix + offset[0] + taps <= s->width) {
                 spot place = locate(s, kind, image, iy, ix + offset[0]);
                 lay_run(to, row, c, fetch_halves(&wide, kind, place, 0), taps * C);
@@ -63,12 +64,13 @@ ALWAYS void lay_flat(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_c
 ALWAYS void lay_column(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, int py,
                        int ty, int px, int tx, cell_lines to, lt_cpu_kind kind) {
     const lt_cpu_axis *y = &pass->y, *x = &pass->x;
-    int c = (ty * x->taps + tx) * s->channels;
+    int c = (ty * x->taps + tx) * s->channels, dy = y->offset[ty], dx = x->offset[tx];
+    int y_step = y->out_step, x_step = x->out_step;
     FOR_CELLS(chunk, row, img, cy, cx) {
-        int oy = cy - y->offset[ty], ox = cx - x->offset[tx];
+        int oy = cy - dy, ox = cx - dx;
         spot place = {-1, 0};
         if (oy >= 0 && ox >= 0) {
-            place = locate(s, kind, chunk->image + img, oy * y->out_step + py, ox * x->out_step + px);
+            place = locate(s, kind, chunk->image + img, oy * y_step + py, ox * x_step + px);
         }
         lay_run(to, row, c, fetch_halves(s, kind, place, 0), s->channels);
     }

@@ -8,6 +8,13 @@
 #ifndef LT_BACKEND_CPU_BODY_BF16_PACK_H
 #define LT_BACKEND_CPU_BODY_BF16_PACK_H
 
+/* Copies of what describes a source and a chunk: what is stored might otherwise be a part of them, and they
+ * would be read again each time. */
+#define COPIES(source, chunk)                                                                                \
+    const lt_cpu_source source_copy = *(source), *s = &source_copy;                                          \
+    const lt_cpu_chunk chunk_copy = *(chunk);                                                                \
+    (chunk) = &chunk_copy
+
 /* Sources of the forms taps and columns; the latter reads its pixels as they are. */
 static int source_count(const lt_cpu_pass *pass) {
     return pass->form == LT_CPU_COLUMNS ? 1 : pass->y.sources * pass->x.sources;
@@ -16,11 +23,12 @@ static int source_count(const lt_cpu_pass *pass) {
 ALWAYS void pack_sources(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, void *in,
                          lt_cpu_kind kind) {
     size_t block = pass->in_rows * 32;
+    int blocks = pass->depth_blocks;
     for (int i = 0; i < source_count(pass); i++) {
-        uint16_t *to = (uint16_t *)in + (size_t)i * (size_t)pass->depth_blocks * block;
+        uint16_t *to = (uint16_t *)in + (size_t)i * (size_t)blocks * block;
         for (walk w = walk_begin(pass, chunk, i); w.img < chunk->images; to += 32) {
             spot place = walk_next(&w, s, chunk, kind);
-            for (int b = 0; b < pass->depth_blocks; b++) {
+            for (int b = 0; b < blocks; b++) {
                 halves_store(to + (size_t)b * block, fetch_halves(s, kind, place, 32 * b));
             }
         }
@@ -39,8 +47,9 @@ ALWAYS void pack_cells(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt
     }
 }
 
-static void pack(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, int stage,
+static void pack(const lt_cpu_pass *pass, const lt_cpu_source *x, const lt_cpu_chunk *chunk, int stage,
                  void *in) {
+    COPIES(x, chunk);
     if (pass->form == LT_CPU_FLAT || (pass->form == LT_CPU_COLUMNS && pass->role == LT_CPU_DGRAD)) {
         BY_KIND(s, pack_cells, pass, s, chunk, stage, in);
     } else {
@@ -76,18 +85,19 @@ static int point_reads(const lt_cpu_pass *pass, int p, int i) {
 
 ALWAYS void right_sources(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk,
                           int stage, void *right, lt_cpu_kind kind) {
-    size_t half = pass->in_rows / 2;
+    size_t half = pass->in_rows / 2, block = pass->in_rows * 16;
+    int blocks = pass->depth_blocks, begin = 32 * pass->depth_first;
     for (int i = 0; i < source_count(pass); i++) {
         if (!point_reads(pass, stage, i)) { /* a stage is a point */
             continue;
         }
-        uint32_t *to = (uint32_t *)right + (size_t)i * (size_t)pass->depth_blocks * pass->in_rows * 16;
+        uint32_t *to = (uint32_t *)right + (size_t)i * (size_t)blocks * block;
         walk w = walk_begin(pass, chunk, i);
         for (size_t pair = 0; pair < half; pair++, to += 16) {
             spot first = walk_next(&w, s, chunk, kind), second = walk_next(&w, s, chunk, kind);
-            for (int b = 0; b < pass->depth_blocks; b++) {
-                int c = 32 * (pass->depth_first + b);
-                put_pair(to + (size_t)b * pass->in_rows * 16, half, fetch_halves(s, kind, first, c),
+            for (int b = 0; b < blocks; b++) {
+                int c = begin + 32 * b;
+                put_pair(to + (size_t)b * block, half, fetch_halves(s, kind, first, c),
                          fetch_halves(s, kind, second, c));
             }
         }
@@ -110,8 +120,9 @@ ALWAYS void right_flat(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt
     }
 }
 
-static void pack_right(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, int stage,
+static void pack_right(const lt_cpu_pass *pass, const lt_cpu_source *x, const lt_cpu_chunk *chunk, int stage,
                        void *right) {
+    COPIES(x, chunk);
     if (pass->form == LT_CPU_FLAT) {
         BY_KIND(s, right_flat, pass, s, chunk, stage, right);
     } else {
@@ -188,8 +199,9 @@ ALWAYS void left_columns(const lt_cpu_pass *pass, const lt_cpu_source *s, const 
     }
 }
 
-static void pack_left(const lt_cpu_pass *pass, const lt_cpu_source *s, const lt_cpu_chunk *chunk, int stage,
+static void pack_left(const lt_cpu_pass *pass, const lt_cpu_source *dz, const lt_cpu_chunk *chunk, int stage,
                       void *left, float *db) {
+    COPIES(dz, chunk);
     if (pass->form == LT_CPU_COLUMNS) {
         BY_KIND(s, left_columns, pass, s, chunk, left);
         if (db) {
