@@ -41,9 +41,6 @@ static inline void result_store(const lt_cpu_result *r, size_t at, vec value, in
         vec_store_part((float *)r->data + at, value, left);
     }
 }
-static inline void result_put(void *data, size_t at, float value) {
-    ((uint16_t *)data)[at] = lt_cpu_bf16(value);
-}
 
 #include "backend/cpu/body_fetch.h"
 /* after body_fetch.h */

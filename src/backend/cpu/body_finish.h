@@ -158,51 +158,74 @@ static void finish(const lt_cpu_pass *pass, const lt_cpu_chunk *chunk, const flo
 
 /* ---- The form columns -------------------------------------------------------------------------- */
 
-/* Output (oy, ox) of an image: for each filter, the sum of the taps' columns at the pixels they read. */
-static void shifted_sum(const lt_cpu_pass *pass, const float *out, size_t out_rows, int oy, int ox,
-                        float *z) {
+enum { SPAN = 32 }; /* cells whose outputs are summed together */
+
+/* Adds to z the outputs of `cells` cells of row oy, [output][filter]: for each filter, the taps' columns at
+ * the pixels they read. */
+static void shifted_sums(const lt_cpu_pass *pass, const float *out, size_t rows, int oy, int first, int cells,
+                         float *z) {
     const lt_cpu_axis *y = &pass->y, *x = &pass->x;
-    int K = pass->conv->K, py = oy % y->out_step, px = ox % x->out_step;
+    int K = pass->conv->K, py = oy % y->out_step, step = x->out_step * K;
     for (int ty = y->first[py]; ty < y->first[py + 1]; ty++) {
         int iy = oy / y->out_step + y->offset[ty];
-        for (int tx = x->first[px]; tx < x->first[px + 1]; tx++) {
-            int ix = ox / x->out_step + x->offset[tx], column = (ty * x->taps + tx) * K;
-            if (iy < 0 || ix < 0 || iy >= y->in || ix >= x->in) {
-                continue;
-            }
-            size_t cell = (size_t)iy * (size_t)x->in + (size_t)ix;
-            for (int k = 0; k < K; k++, column++) {
-                z[k] += out[((size_t)(column / 16) * out_rows + cell) * 16 + (size_t)(column % 16)];
+        if (iy < 0 || iy >= y->in) {
+            continue;
+        }
+        for (int i = 0; i < x->taps * K; i++) {
+            int tx = i / K, px = tx >= x->first[1], ix = first + x->offset[tx], column = ty * x->taps * K + i;
+            int low = ix < 0 ? -ix : 0, high = x->in - ix < cells ? x->in - ix : cells;
+            const float *from =
+                out + ((size_t)(column / 16) * rows + (size_t)iy * (size_t)x->in) * 16 + column % 16;
+            float *to = z + px * K + i % K;
+            for (int cell = low; cell < high; cell++) {
+                to[cell * step] += from[(ix + cell) * 16];
             }
         }
     }
 }
 
+/* Stores `count` values from `at` on; with `target`, adds their squared error to the sum and writes dy. */
+static double put_values(const lt_cpu_result *r, size_t at, float *z, int count, const float *target,
+                         double scale, void *dy, double sum) {
+    for (int i = 0; i < count; i += LANES) {
+        vec value = r->relu ? vec_relu(vec_load(z + i)) : vec_load(z + i);
+        vec_store(z + i, value);
+        result_store(r, at + (size_t)i, value, count - i);
+    }
+    if (!target) {
+        return sum;
+    }
+    for (int i = 0; i < count; i++) {
+        double difference = (double)z[i] - (double)target[at + (size_t)i];
+        sum += difference * difference;
+        z[i] = (float)(scale * difference);
+    }
+    lt_cpu_result slope = *r;
+    slope.data = dy;
+    for (int i = 0; dy && i < count; i += LANES) {
+        result_store(&slope, at + (size_t)i, vec_load(z + i), count - i);
+    }
+    return sum;
+}
+
 static double shift(const lt_cpu_pass *pass, const float *out, const lt_cpu_result *r, int image,
                     const float *target, double scale, void *dy) {
-    int K = r->channels;
-    size_t out_rows = lt_cpu_image_rows(pass);
+    float z[2 * SPAN * LT_CPU_FEW];
+    int K = r->channels, step = pass->x.out_step;
     double sum = 0;
     for (int oy = 0; oy < r->height; oy++) {
-        for (int ox = 0; ox < r->width; ox++) {
-            float z[LT_CPU_FEW];
-            for (int k = 0; k < K; k++) {
-                z[k] = r->bias ? r->bias[k] : 0;
-            }
-            shifted_sum(pass, out, out_rows, oy, ox, z);
-            size_t at = (((size_t)image * (size_t)r->height + (size_t)oy) * (size_t)r->width + (size_t)ox) *
-                        (size_t)K;
-            for (int k = 0; k < K; k++, at++) {
-                float value = r->relu && z[k] < 0 ? 0 : z[k];
-                result_put(r->data, at, value);
-                if (target) {
-                    double difference = (double)value - (double)target[at];
-                    sum += difference * difference;
-                    if (dy) {
-                        result_put(dy, at, (float)(scale * difference));
-                    }
+        for (int first = 0; first < pass->x.cells; first += SPAN) {
+            int cells = pass->x.cells - first < SPAN ? pass->x.cells - first : SPAN;
+            int ox = first * step, outputs = r->width - ox < cells * step ? r->width - ox : cells * step;
+            for (int i = 0; i < cells * step; i++) {
+                for (int k = 0; k < K; k++) {
+                    z[i * K + k] = r->bias ? r->bias[k] : 0;
                 }
             }
+            shifted_sums(pass, out, lt_cpu_image_rows(pass), oy, first, cells, z);
+            size_t row = (size_t)image * (size_t)r->height + (size_t)oy;
+            sum = put_values(r, (row * (size_t)r->width + (size_t)ox) * (size_t)K, z, outputs * K, target,
+                             scale, dy, sum);
         }
     }
     return sum;

@@ -34,9 +34,6 @@ static inline void result_store(const lt_cpu_result *r, size_t at, vec value, in
         vec_store_part(p, value, left);
     }
 }
-static inline void result_put(void *data, size_t at, float value) {
-    ((float *)data)[at] = value;
-}
 
 #include "backend/cpu/body_fetch.h"
 /* after body_fetch.h */
