@@ -371,7 +371,7 @@ static void run_whole(job *j) {
              latent_svm_predict(j->ctx, svm, j->x + j->a.n * j->a.d, j->a.test, j->a.d, labels, NULL, NULL));
         printf(", predict %.4f s", lt_seconds() - begun);
     }
-    printf(" (rows to predict from host memory; the first makes the machine)\n");
+    printf(" (rows to predict from host memory)\n");
     free(labels);
     svm->engine.backend->type->free(svm->engine.backend, j->memory);
     latent_svm_destroy(svm); /* and the engine with it */
