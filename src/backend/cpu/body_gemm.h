@@ -166,7 +166,7 @@ static double spin(int rounds, float *result) {
     vec acc[TILE_ROWS][TILE_VECS], factor = vec_set(*result), all = vec_zero();
     UNROLL for (int r = 0; r < TILE_ROWS; r++) {
         UNROLL for (int v = 0; v < TILE_VECS; v++) {
-            acc[r][v] = vec_set((float)(r + v));
+            acc[r][v] = vec_set((float)(r * TILE_VECS + v)); /* equal ones would be computed once */
         }
     }
     for (int i = 0; i < rounds; i++) {
