@@ -378,12 +378,17 @@ static inline int variant_wanted(const variant *v, const char *only, const char 
     return wanted && backend_available(v->backend);
 }
 
+/* `--small`: without the cases of full size, for tools that make every instruction a hundred times slower. */
+static int small_only;
+
 /* Runs each function once per wanted variant. 77, skipped, when the backend asked for cannot run here. */
 static inline int run_variants(int argc, char **argv, const struct CMUnitTest *functions, size_t count) {
+    small_only = argc > 1 && strcmp(argv[argc - 1], "--small") == 0;
+    argc -= small_only;
     const char *only = argc >= 3 && strcmp(argv[1], "--backend") == 0 ? argv[2] : NULL;
     const char *kernels = argc == 5 && strcmp(argv[3], "--kernels") == 0 ? argv[4] : NULL;
     if (argc != 1 + (only ? 2 : 0) + (kernels ? 2 : 0)) {
-        fprintf(stderr, "usage: %s [--backend NAME [--kernels NAME]]\n", argv[0]);
+        fprintf(stderr, "usage: %s [--backend NAME [--kernels NAME]] [--small]\n", argv[0]);
         return 2;
     }
     if (only && !backend_available(only)) {

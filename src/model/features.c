@@ -347,6 +347,7 @@ static latent_status prepare(extraction *e) {
             LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->host[i]));
         }
     }
+    LT_TRY(lt_model_encode_ready(e->ctx, e->model)); /* before rows are kept: it takes its memory first */
     keep_training_rows(e);
     e->total = e->count[0] + e->count[1];
     e->total += e->options->standardize && !e->kept ? e->count[0] : 0;

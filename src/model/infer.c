@@ -176,6 +176,16 @@ done:
     return status;
 }
 
+latent_status lt_model_encode_ready(latent_context *ctx, latent_model *model) {
+    latent_status status = LATENT_OK;
+    lt_plan *plan = NULL;
+    LT_TRY(check_encode(ctx, model, 1));
+    LT_TRY(ready_plan(ctx, model, 1, &plan));
+    LT_TRY(model->backend->type->synchronize(ctx, model->backend));
+done:
+    return status;
+}
+
 latent_status lt_model_encode_rows(latent_context *ctx, latent_model *model, const lt_backend_data *data,
                                    int count, int flip, float *rows) {
     latent_status status = LATENT_OK;

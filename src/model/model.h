@@ -45,6 +45,8 @@ void lt_slot_from_file(const lt_model_slot *slot, const float *values, float *bl
 /* Whether the net's input fits the images of a data set. */
 latent_status lt_model_check_data(latent_context *ctx, const latent_net *net, const latent_dataset *data);
 
+/* Makes the encoder's plan, unless it is there: lt_model_encode_rows would do it. */
+latent_status lt_model_encode_ready(latent_context *ctx, latent_model *model);
 /* The features of the first `count` images of `data`, CHW-flattened, with those of the mirrored images added
  * where `flip`; rows[count][width] in the backend's memory. May return before the work is done. */
 latent_status lt_model_encode_rows(latent_context *ctx, latent_model *model, const lt_backend_data *data,

@@ -67,6 +67,7 @@ static void cuda_close(lt_backend *backend) {
     lt_libraries_close(cuda->libraries);
     lt_cuda_profile_close(cuda);
     lt_cuda_steps_close(cuda);
+    lt_cuda_free(backend, cuda->bad_row);
     lt_cuda_device_close(cuda);
     free(cuda);
 }

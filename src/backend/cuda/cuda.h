@@ -56,6 +56,8 @@ typedef struct lt_cuda {
     int cursor; /* where the device's cursor will be when everything issued so far is done */
     int table;  /* counts steps_begin: which table a staged batch belongs to */
 
+    unsigned long long *bad_row; /* in device memory, or NULL: for rows.c */
+
     int capturing;
     int captured_steps;      /* step_next calls recorded in the capture under way */
     const char *last_kernel; /* the latest launch: the best hint when an error comes late */

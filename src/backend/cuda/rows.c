@@ -27,17 +27,18 @@ static latent_status finish(latent_context *ctx, lt_backend *backend, const lt_r
                             size_t *bad) {
     lt_cuda *cuda = (lt_cuda *)backend;
     latent_status status = LATENT_OK;
-    unsigned long long first = call->n, *found = NULL;
-    LT_TRY(lt_cuda_alloc(ctx, backend, sizeof *found, (void **)&found));
-    LT_TRY(lt_cuda_upload(ctx, backend, found, &first, sizeof first));
+    unsigned long long first = call->n;
+    if (!cuda->bad_row) {
+        LT_TRY(lt_cuda_alloc(ctx, backend, sizeof first, (void **)&cuda->bad_row));
+    }
+    LT_TRY(lt_cuda_upload(ctx, backend, cuda->bad_row, &first, sizeof first));
     if (call->n > 0) {
-        lt_launch_rows_finish(cuda->stream, call, found);
+        lt_launch_rows_finish(cuda->stream, call, cuda->bad_row);
         LT_LAUNCHED("finish_rows");
     }
-    LT_TRY(lt_cuda_download(ctx, backend, &first, found, sizeof first));
+    LT_TRY(lt_cuda_download(ctx, backend, &first, cuda->bad_row, sizeof first));
     *bad = (size_t)first;
 done:
-    lt_cuda_free(backend, found);
     return status;
 }
 
