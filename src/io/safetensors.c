@@ -19,7 +19,7 @@
 
 /* The format's own limit for the header; ours for a file, as it is read into memory. */
 #define HEADER_MAX ((uint64_t)100000000)
-#define FILE_MAX   ((uint64_t)1 << 32)
+#define FILE_MAX   ((uint64_t)1 << 36)
 
 struct lt_safetensors {
     char *bytes; /* the file, when this object read it */
