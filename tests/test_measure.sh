@@ -10,6 +10,13 @@ json() { # json FILE EXPRESSION: what Python makes of it; without Python the che
 expect "bench train prints a table" 0 "images/s" bench train tiny.net --backend ref --batch 8 --seconds 0.2
 holds "with each op and its share" grep -qE '^enc +forward +[^ ]+ +[0-9.]+ +[0-9.]+%' <<<"$output"
 holds "and the kinds of work" grep -qE '^convolution backward +[0-9.]+ ms +[0-9.]+%' <<<"$output"
+cat >small.net <<'NET'
+input 7x9x2
+conv enc 2 3x3
+loss mse
+train epochs 1 batch 3 optimizer sgd lr 1e-3
+NET
+expect "images of any size" 0 "images/s" bench train small.net --backend ref --seconds 0.1 --out small.jsonl
 expect "bench train again" 0 "" bench train tiny.net --backend ref --batch 8 --seconds 0.2 --json
 holds "the file has a line for each" [ "$(wc -l <bench.jsonl)" = 2 ]
 if command -v python3 >/dev/null; then

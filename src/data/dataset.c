@@ -141,8 +141,9 @@ void latent_dataset_destroy(latent_dataset *data) {
 void latent_dataset_get_info(const latent_dataset *data, latent_dataset_info *out) {
     memset(out, 0, sizeof *out);
     out->path = data->path;
-    out->height = out->width = LT_CIFAR_SIDE;
-    out->channels = LT_CIFAR_CHANNELS;
+    out->height = data->shape[0] ? data->shape[0] : LT_CIFAR_SIDE;
+    out->width = data->shape[1] ? data->shape[1] : LT_CIFAR_SIDE;
+    out->channels = data->shape[2] ? data->shape[2] : LT_CIFAR_CHANNELS;
     out->classes = LT_CIFAR_CLASSES;
     out->count[LATENT_TRAIN] = data->count[LATENT_TRAIN];
     out->count[LATENT_TEST] = data->count[LATENT_TEST];

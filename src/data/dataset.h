@@ -17,7 +17,8 @@ struct latent_dataset {
     char *names[LT_CIFAR_CLASSES];
     int synthetic;
     int count[2];       /* by latent_split */
-    uint8_t *images[2]; /* [count][32][32][3] */
+    int shape[3];       /* height, width, channels; all 0: 32x32x3 */
+    uint8_t *images[2]; /* [count][height][width][channels] */
     uint8_t *labels[2];
 };
 
@@ -27,7 +28,8 @@ latent_status lt_cifar_parse(latent_context *ctx, const uint8_t *bytes, size_t s
                              uint8_t *images, uint8_t *labels);
 
 /* `count` training images of noise, without a path. */
-latent_status lt_dataset_noise(latent_context *ctx, int count, uint64_t seed, latent_dataset **out);
+latent_status lt_dataset_noise(latent_context *ctx, int count, const int shape[3], uint64_t seed,
+                               latent_dataset **out);
 
 #define LT_CIFAR_FOLDER       "cifar-10-batches-bin" /* what the official archive unpacks to */
 #define LT_CIFAR_META         "batches.meta.txt"

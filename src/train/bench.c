@@ -132,7 +132,7 @@ latent_status latent_bench_train(latent_context *ctx, const latent_net *net,
     train.recipe.batch = options->batch ? options->batch : train.recipe.batch;
     if (!options->data) {
         int count = train.recipe.batch > NOISE_IMAGES ? train.recipe.batch : NOISE_IMAGES;
-        LT_TRY(lt_dataset_noise(ctx, count, options->seed, &own));
+        LT_TRY(lt_trainer_noise(ctx, net, count, options->seed, &own));
     }
     LT_TRY(latent_model_create(ctx, net, engine, options->seed, &model));
     LT_TRY(lt_trainer_open(ctx, model, own ? own : options->data, &train, &t));

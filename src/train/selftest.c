@@ -214,7 +214,7 @@ static latent_status compare_weights(selftest *s, const latent_engine_options *e
     LT_TRY(lt_calloc(s->ctx, count, sizeof *sums, "the bound", (void **)&sums));
     LT_TRY(lt_alloc(s->ctx, count * sizeof *a, "weights", (void **)&a));
     LT_TRY(lt_alloc(s->ctx, count * sizeof *b, "weights", (void **)&b));
-    LT_TRY(lt_dataset_noise(s->ctx, s->options->batch * s->options->steps, s->options->seed, &data));
+    LT_TRY(lt_trainer_noise(s->ctx, s->net, s->options->batch * s->options->steps, s->options->seed, &data));
     LT_TRY(open_side(s, &ref_engine, data, &recipe, params, &ref));
     LT_TRY(open_side(s, engine, data, &recipe, params, &tested));
     for (int i = 0; i < s->options->steps; i++) {
@@ -256,7 +256,7 @@ static latent_status compare_losses(selftest *s, const latent_engine_options *en
     recipe.schedule = LATENT_CONSTANT;
     recipe.batch = s->options->epoch_batch;
     recipe.lr *= CALM;
-    LT_TRY(lt_dataset_noise(s->ctx, s->options->epoch_images, s->options->seed + 1, &data));
+    LT_TRY(lt_trainer_noise(s->ctx, s->net, s->options->epoch_images, s->options->seed + 1, &data));
     LT_TRY(open_side(s, engine, data, &recipe, params, &tested));
     int is_cpu = strcmp(tested.trainer.type->name, "cpu") == 0;
     other_engine.backend = is_cpu || !can_run("cpu") ? "ref" : "cpu";

@@ -359,3 +359,10 @@ void lt_trainer_close(lt_trainer *t) {
     free(t->profile);
     memset(t, 0, sizeof *t);
 }
+
+latent_status lt_trainer_noise(latent_context *ctx, const latent_net *net, int count, uint64_t seed,
+                               latent_dataset **out) {
+    lt_shape in = net->ops[0].out;
+    const int shape[3] = {in.h, in.w, in.c};
+    return lt_dataset_noise(ctx, count, shape, seed, out);
+}

@@ -45,6 +45,9 @@ typedef struct lt_trainer {
 latent_status lt_trainer_open(latent_context *ctx, latent_model *model, const latent_dataset *data,
                               const latent_train_options *options, lt_trainer *out);
 void lt_trainer_close(lt_trainer *t);
+/* Images of noise that fit the net's input. */
+latent_status lt_trainer_noise(latent_context *ctx, const latent_net *net, int count, uint64_t seed,
+                               latent_dataset **out);
 /* Writes model.safetensors and checkpoint.safetensors at t->state. */
 latent_status lt_trainer_save(lt_trainer *t);
 
