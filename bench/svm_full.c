@@ -5,6 +5,7 @@
  * center in 48 dimensions, seen through 8,192 random half spaces. The rows lie in the backend's memory before
  * the clock starts. Each stage is timed and repeated; the bits of all repeats must agree.
  */
+#include "base/parallel.h"
 #include "base/rng.h"
 #include "svm/host.h"
 #include "svm/svm.h"
@@ -105,6 +106,19 @@ static void make_row(const arguments *a, const float *eyes, size_t i, float *x, 
     }
 }
 
+typedef struct making {
+    job *j;
+    const float *eyes;
+} making;
+
+static void make_rows(void *user, size_t first, size_t last) {
+    const making *all = user;
+    const arguments *a = &all->j->a;
+    for (size_t i = first; i < last; i++) {
+        make_row(a, all->eyes, i, all->j->x + i * a->d, &all->j->labels[i]);
+    }
+}
+
 static void make_features(job *j) {
     const arguments *a = &j->a;
     size_t rows = a->n + a->test;
@@ -121,10 +135,8 @@ static void make_features(job *j) {
             eyes[(size_t)k * a->d + f] = eye[k];
         }
     }
-#pragma omp parallel for schedule(static)
-    for (size_t i = 0; i < rows; i++) {
-        make_row(a, eyes, i, j->x + i * a->d, &j->labels[i]);
-    }
+    making all = {j, eyes};
+    lt_parallel_ranges(rows, make_rows, &all);
     free(eyes);
 }
 

@@ -12,7 +12,6 @@ message(STATUS "latent ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE} build with ${CMAK
                "${CMAKE_C_COMPILER_VERSION}")
 message(STATUS "  zlib      ${ZLIB_VERSION_STRING}")
 say("libcurl  " CURL_FOUND "${CURL_VERSION_STRING}" "no: `latent data download` takes local archives only")
-say("OpenMP   " OpenMP_C_FOUND "${OpenMP_C_VERSION}" "no")
 say("cpu      " LATENT_HAVE_CPU "AVX2, AVX-512 and AMX, chosen at run time" "no")
 say("CUDA     " LATENT_HAVE_CUDA "${CMAKE_CUDA_COMPILER_VERSION} for ${archs}" "no: ${cuda_reason}")
 say("cuBLAS   " LATENT_HAVE_CUBLAS "${CUBLAS_INCLUDE}" "no")

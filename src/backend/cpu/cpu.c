@@ -30,12 +30,6 @@ static latent_status check_options(latent_context *ctx, const latent_engine_opti
                        "%d threads cannot be used; it must be 1 to %d, or 0 for all", options->threads,
                        THREADS_MAX);
     }
-#ifndef _OPENMP
-    if (options->threads > 1) {
-        return lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
-                       "this build has no OpenMP and runs on one thread, not on %d", options->threads);
-    }
-#endif
     return LATENT_OK;
 }
 
@@ -52,6 +46,7 @@ static latent_status cpu_open(latent_context *ctx, const latent_engine_options *
     lt_host_init(&cpu->host, &lt_backend_cpu);
     cpu->kernels = kernels;
     cpu->threads = options->threads ? options->threads : lt_cpu_cores();
+    cpu->pool = lt_cpu_pool_create(cpu->threads - 1);
     cpu->host.base.activation = kernels->activation;
     snprintf(cpu->host.base.engine, sizeof cpu->host.base.engine, "cpu, %s, %s, %d %s", isa,
              kernels->activation == LT_BF16 ? "bf16" : "fp32", cpu->threads,
@@ -62,6 +57,7 @@ done:
 }
 
 static void cpu_close(lt_backend *backend) {
+    lt_cpu_pool_destroy(((lt_cpu *)backend)->pool);
     lt_host_release((lt_host *)backend);
     free(backend);
 }

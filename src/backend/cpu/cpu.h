@@ -16,6 +16,7 @@
 #ifndef LT_BACKEND_CPU_CPU_H
 #define LT_BACKEND_CPU_CPU_H
 
+#include "backend/cpu/pool.h"
 #include "backend/host.h"
 
 enum {
@@ -185,6 +186,7 @@ typedef struct lt_cpu {
     lt_host host; /* first */
     const lt_cpu_kernels *kernels;
     int threads;
+    lt_cpu_pool *pool; /* the threads but the caller's; NULL: there are none */
 } lt_cpu;
 
 extern const lt_backend_type lt_backend_cpu;

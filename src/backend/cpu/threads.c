@@ -1,17 +1,13 @@
 /* threads.c: how many threads, and how they share work.
  *
  * The default is what the process may really use: its affinity mask, and under a container the CPU quota of
- * its control group, rounded up. Tasks are handed out one by one as threads become free; which thread runs
- * a task never changes what it computes.
+ * its control group, rounded up. Which thread runs a task never changes what it computes.
  */
 #include "backend/cpu/cpu.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 static int affinity(void) {
     cpu_set_t set; /* machines with more than 1024 processors count as 1024 */
@@ -90,34 +86,9 @@ int lt_cpu_cores(void) {
     for (int i = 0; i < 2; i++) {
         cores = limits[i] && limits[i] < cores ? limits[i] : cores;
     }
-#ifndef _OPENMP
-    cores = 1; /* built without threads */
-#endif
     return cores;
 }
 
 void lt_cpu_parallel(const lt_cpu *cpu, int count, lt_cpu_task_fn run, void *arg) {
-#ifdef _OPENMP
-    int threads = cpu->threads < count ? cpu->threads : count, next = 0;
-    if (threads > 1) {
-#pragma omp parallel num_threads(threads)
-        {
-            int thread = omp_get_thread_num();
-            for (;;) {
-                int task;
-#pragma omp atomic capture
-                task = next++;
-                if (task >= count) {
-                    break;
-                }
-                run(arg, task, thread);
-            }
-        }
-        return;
-    }
-#endif
-    (void)cpu;
-    for (int task = 0; task < count; task++) {
-        run(arg, task, 0);
-    }
+    lt_cpu_pool_run(cpu->pool, cpu->threads - 1, count, run, arg);
 }
