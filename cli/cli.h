@@ -69,8 +69,6 @@ latent_engine_options cli_host_engine(void);
 
 /* ---- locate.c: data sets, runs and models by the names that people give them ---- */
 
-#define CLI_DATA_OTHERWISE "the run's, $LATENT_DATA, ./data, $XDG_CACHE_HOME/latent"
-
 /* Opens the data set: `given` (--data) if not NULL, else `recorded` (a run's own) if it is still there, else
  * the first of $LATENT_DATA, ./data and the cache folder that holds one. Returns an exit code. */
 int cli_open_data(cli_session *session, const char *given, const char *recorded, latent_dataset **out);

@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "format.h"
 #include "json.h"
+#include "rows.h"
 #include "times.h"
 
 #include <errno.h>
@@ -12,29 +13,9 @@
 #include <time.h>
 
 static const cli_option options[] = {
-    {.name = "batch",
-     .letter = 'b',
-     .value = "N",
-     .type = CLI_INT,
-     .min = 1,
-     .max = 65536,
-     .otherwise = "the net's",
-     .help = "images per step"},
-    {.name = "seconds",
-     .value = "S",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 3600,
-     .open = CLI_ABOVE_MIN,
-     .initial = "5",
-     .help = "how long to measure"},
-    {.name = "seed",
-     .value = "N",
-     .type = CLI_INT,
-     .min = 0,
-     .max = 9e15,
-     .initial = "1",
-     .help = "of weights and images"},
+    CLI_ROW_BATCH,
+    CLI_ROW_SECONDS(.help = "how long to measure"),
+    CLI_ROW_SEED(.help = "of weights and images"),
     {.name = "out",
      .letter = 'o',
      .value = "FILE",

@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "format.h"
 #include "json.h"
+#include "rows.h"
 #include "table.h"
 
 #include <stdio.h>
@@ -27,14 +28,7 @@ static const cli_option synth_options[] = {
      .max = 1048576,
      .initial = "10000",
      .help = "test images"},
-    {.name = "seed",
-     .letter = 's',
-     .value = "N",
-     .type = CLI_INT,
-     .min = 0,
-     .max = 9007199254740992.0,
-     .initial = "1",
-     .help = "same seed and counts, same bytes"},
+    CLI_ROW_SEED(.letter = 's', .help = "same seed and counts, same bytes"),
 };
 static const cli_option download_options[] = {
     {.name = "url",
@@ -55,7 +49,7 @@ static const cli_option download_options[] = {
      .value = "BYTES",
      .type = CLI_INT,
      .min = 1,
-     .max = 9007199254740992.0,
+     .max = CLI_WHOLE_MAX,
      .otherwise = "the official archive's",
      .help = "size that the archive must have"},
 };

@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "format.h"
 #include "record.h"
+#include "rows.h"
 #include "score_job.h"
 #include "table.h"
 
@@ -14,18 +15,8 @@
 #include <unistd.h>
 
 static const cli_option options[] = {
-    {.name = "data",
-     .letter = 'd',
-     .value = "DIR",
-     .type = CLI_STRING,
-     .otherwise = CLI_DATA_OTHERWISE,
-     .help = "data set"},
-    {.name = "split",
-     .value = "NAME",
-     .type = CLI_CHOICE,
-     .choices = "train|test",
-     .initial = "test",
-     .help = "which images"},
+    CLI_ROW_DATA(.otherwise = CLI_DATA_OTHERWISE),
+    CLI_ROW_SPLIT,
     {.name = "svm",
      .value = "FILE",
      .type = CLI_STRING,
@@ -36,11 +27,7 @@ static const cli_option options[] = {
      .type = CLI_STRING,
      .otherwise = "features in the run folder",
      .help = "folder that 'latent features' wrote, for the SVM"},
-    {.name = "net",
-     .value = "NET",
-     .type = CLI_STRING,
-     .otherwise = "what the file says",
-     .help = "preset or net file of a weight file that does not name its own"},
+    CLI_ROW_NET,
     {.name = "json", .type = CLI_FLAG, .help = "print the result as JSON"},
 };
 

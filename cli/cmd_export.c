@@ -3,6 +3,7 @@
  */
 #include "cli.h"
 #include "format.h"
+#include "rows.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,11 +18,7 @@
 
 static const cli_option export_options[] = {
     FORMAT_ROW,
-    {.name = "net",
-     .value = "NET",
-     .type = CLI_STRING,
-     .otherwise = "what the file says",
-     .help = "preset or net file of a weight file that does not name its own"},
+    CLI_ROW_NET,
 };
 
 static const cli_option import_options[] = {

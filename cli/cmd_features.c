@@ -3,6 +3,7 @@
 #include "feature_job.h"
 #include "format.h"
 #include "record.h"
+#include "rows.h"
 #include "table.h"
 #include "train_job.h"
 
@@ -10,12 +11,7 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    {.name = "data",
-     .letter = 'd',
-     .value = "DIR",
-     .type = CLI_STRING,
-     .otherwise = CLI_DATA_OTHERWISE,
-     .help = "data set"},
+    CLI_ROW_DATA(.otherwise = CLI_DATA_OTHERWISE),
     {.name = "out",
      .letter = 'o',
      .value = "DIR",
@@ -28,16 +24,8 @@ static const cli_option options[] = {
      .choices = "npy|raw",
      .initial = "npy",
      .help = "files: NumPy arrays, or plain float32"},
-    {.name = "subset",
-     .value = "N|P%",
-     .type = CLI_SUBSET,
-     .otherwise = "all",
-     .help = "only the first N training images, or the first P percent"},
-    {.name = "net",
-     .value = "NET",
-     .type = CLI_STRING,
-     .otherwise = "what the file says",
-     .help = "preset or net file of a weight file that does not name its own"},
+    CLI_ROW_SUBSET(.help = "only the first N training images, or the first P percent"),
+    CLI_ROW_NET,
     {.name = "json", .type = CLI_FLAG, .help = "print the summary as JSON"},
 };
 

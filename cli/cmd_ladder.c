@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "format.h"
 #include "json.h"
+#include "rows.h"
 #include "table.h"
 
 #include <errno.h>
@@ -13,49 +14,12 @@
 #include <string.h>
 
 static const cli_option options[] = {
-    {.name = "batch",
-     .letter = 'b',
-     .value = "N",
-     .type = CLI_INT,
-     .min = 1,
-     .max = 65536,
-     .otherwise = "the net's",
-     .help = "images per step"},
-    {.name = "seconds",
-     .value = "S",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 3600,
-     .open = CLI_ABOVE_MIN,
-     .initial = "5",
-     .help = "time for each rung"},
-    {.name = "seed",
-     .value = "N",
-     .type = CLI_INT,
-     .min = 0,
-     .max = 9e15,
-     .initial = "1",
-     .help = "of weights and order"},
-    {.name = "data",
-     .letter = 'd',
-     .value = "DIR",
-     .type = CLI_STRING,
-     .otherwise = "images of noise",
-     .help = "data set"},
-    {.name = "threads",
-     .value = "N",
-     .type = CLI_INT,
-     .min = 0,
-     .max = 4096,
-     .initial = "0",
-     .help = "cpu: threads; 0 takes the cores this process may use"},
-    {.name = "device",
-     .value = "N",
-     .type = CLI_INT,
-     .min = 0,
-     .max = 1023,
-     .initial = "0",
-     .help = "cuda: device number"},
+    CLI_ROW_BATCH,
+    CLI_ROW_SECONDS(.help = "time for each rung"),
+    CLI_ROW_SEED(.help = "of weights and order"),
+    CLI_ROW_DATA(.otherwise = "images of noise"),
+    CLI_ROW_THREADS,
+    CLI_ROW_DEVICE,
     {.name = "out",
      .letter = 'o',
      .value = "FILE",

@@ -2,19 +2,13 @@
 #include "cli.h"
 #include "format.h"
 #include "json.h"
+#include "rows.h"
 #include "times.h"
 
 #include <stdlib.h>
 
 static const cli_option options[] = {
-    {.name = "batch",
-     .letter = 'b',
-     .value = "N",
-     .type = CLI_INT,
-     .min = 1,
-     .max = 65536,
-     .otherwise = "the net's",
-     .help = "images per step"},
+    CLI_ROW_BATCH,
     {.name = "json", .type = CLI_FLAG, .help = "print the table as JSON"},
 };
 

@@ -1,6 +1,7 @@
 /* cmd_reconstruct.c: `latent reconstruct`: a picture of what a model makes of one image per class. */
 #include "cli.h"
 #include "format.h"
+#include "rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,23 +14,9 @@ static const cli_option options[] = {
      .type = CLI_STRING,
      .otherwise = "reconstruction.png in the run folder, or here",
      .help = "picture to write"},
-    {.name = "data",
-     .letter = 'd',
-     .value = "DIR",
-     .type = CLI_STRING,
-     .otherwise = CLI_DATA_OTHERWISE,
-     .help = "data set"},
-    {.name = "split",
-     .value = "NAME",
-     .type = CLI_CHOICE,
-     .choices = "train|test",
-     .initial = "test",
-     .help = "which images"},
-    {.name = "net",
-     .value = "NET",
-     .type = CLI_STRING,
-     .otherwise = "what the file says",
-     .help = "preset or net file of a weight file that does not name its own"},
+    CLI_ROW_DATA(.otherwise = CLI_DATA_OTHERWISE),
+    CLI_ROW_SPLIT,
+    CLI_ROW_NET,
 };
 
 static const cli_group group = {"Options", options, sizeof options / sizeof *options};

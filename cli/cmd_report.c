@@ -1,5 +1,6 @@
 /* cmd_report.c: `latent report`: what is known about one run, or several, as a page to look at. */
 #include "cli.h"
+#include "rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +13,7 @@ static const cli_option options[] = {
      .type = CLI_STRING,
      .otherwise = "report.html in the run folder; with several runs, here",
      .help = "page to write"},
-    {.name = "ladder",
-     .value = "FILE.json",
-     .type = CLI_STRING,
-     .otherwise = "ladder.json in the run folder, if there",
-     .help = "what 'latent bench ladder' measured"},
+    CLI_ROW_LADDER(.help = "what 'latent bench ladder' measured"),
 };
 
 static const cli_group group = {"Options", options, sizeof options / sizeof *options};

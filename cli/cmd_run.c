@@ -8,6 +8,7 @@
 #include "format.h"
 #include "pipeline.h"
 #include "record.h"
+#include "rows.h"
 #include "table.h"
 #include "train_job.h"
 
@@ -18,12 +19,7 @@
 #include <sys/stat.h>
 
 static const cli_option options[] = {
-    {.name = "data",
-     .letter = 'd',
-     .value = "DIR",
-     .type = CLI_STRING,
-     .otherwise = "$LATENT_DATA, ./data, $XDG_CACHE_HOME/latent, else a synthetic set",
-     .help = "data set"},
+    CLI_ROW_DATA(.otherwise = "$LATENT_DATA, ./data, $XDG_CACHE_HOME/latent, else a synthetic set"),
     {.name = "run",
      .letter = 'r',
      .value = "DIR",
@@ -52,45 +48,17 @@ static const cli_option options[] = {
      .initial = "report",
      .help = "stop after this stage"},
     {.name = "overwrite", .type = CLI_FLAG, .help = "do every stage again, whatever is there"},
-    {.name = "ladder",
-     .value = "FILE.json",
-     .type = CLI_STRING,
-     .otherwise = "ladder.json in the run folder, if there",
-     .help = "what 'latent bench ladder' measured, for the report"},
+    CLI_ROW_LADDER(.help = "what 'latent bench ladder' measured, for the report"),
     {.name = "json", .type = CLI_FLAG, .help = "print the summary as JSON"},
 };
 
 static const cli_group group = {"Options", options, sizeof options / sizeof *options};
 
 static const cli_option svm_options[] = {
-    {.name = "c",
-     .letter = 'C',
-     .value = "X",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 1e9,
-     .open = CLI_ABOVE_MIN,
-     .initial = "10",
-     .help = "price of an error"},
-    {.name = "gamma",
-     .value = "G",
-     .type = CLI_STRING,
-     .initial = "scale",
-     .help = "width of the RBF kernel: scale, auto or a number above 0"},
-    {.name = "kernel",
-     .value = "NAME",
-     .type = CLI_CHOICE,
-     .choices = "rbf|linear",
-     .initial = "rbf",
-     .help = "kernel"},
-    {.name = "tolerance",
-     .value = "X",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 1,
-     .open = CLI_ABOVE_MIN,
-     .initial = "1e-3",
-     .help = "optimality gap at which a pair is solved"},
+    CLI_ROW_C,
+    CLI_ROW_GAMMA,
+    CLI_ROW_KERNEL,
+    CLI_ROW_TOLERANCE,
 };
 
 static const cli_group svm_group = {"Support vector machine", svm_options,

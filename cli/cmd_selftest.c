@@ -1,6 +1,7 @@
 /* cmd_selftest.c: `latent selftest`: is this engine right on this machine? */
 #include "cli.h"
 #include "json.h"
+#include "rows.h"
 #include "table.h"
 
 #include <string.h>
@@ -28,13 +29,7 @@ static const cli_option options[] = {
      .max = 1000000,
      .initial = "10000",
      .help = "images of the epoch whose losses are compared; 0 leaves it out"},
-    {.name = "seed",
-     .value = "N",
-     .type = CLI_INT,
-     .min = 0,
-     .max = 9e15,
-     .initial = "1",
-     .help = "of weights and images"},
+    CLI_ROW_SEED(.help = "of weights and images"),
     {.name = "weights",
      .value = "FILE",
      .type = CLI_STRING,

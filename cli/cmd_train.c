@@ -4,6 +4,7 @@
 #include "cli.h"
 #include "format.h"
 #include "json.h"
+#include "rows.h"
 #include "table.h"
 #include "times.h"
 #include "train_job.h"
@@ -17,12 +18,7 @@
 #include <unistd.h>
 
 static const cli_option run_options[] = {
-    {.name = "data",
-     .letter = 'd',
-     .value = "DIR",
-     .type = CLI_STRING,
-     .otherwise = CLI_DATA_OTHERWISE,
-     .help = "data set"},
+    CLI_ROW_DATA(.otherwise = CLI_DATA_OTHERWISE),
     {.name = "run",
      .letter = 'r',
      .value = "DIR",

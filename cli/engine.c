@@ -2,6 +2,7 @@
  * backend that was not compiled in are read all the same; the library says what it lacks.
  */
 #include "cli.h"
+#include "rows.h"
 
 #include <string.h>
 
@@ -24,26 +25,14 @@ static const cli_option engine_options[] = {
      .choices = "amx|avx512|avx2|plain",
      .otherwise = "the best here",
      .help = "cpu: instruction set"},
-    {.name = "threads",
-     .value = "N",
-     .type = CLI_INT,
-     .min = 0,
-     .max = 4096,
-     .initial = "0",
-     .help = "cpu: threads; 0 takes the cores this process may use"},
+    CLI_ROW_THREADS,
     {.name = "kernels",
      .value = "NAME",
      .type = CLI_CHOICE,
      .choices = "basic|tiled|fused|gemm|cudnn|tensor",
      .otherwise = "the best here",
      .help = "cuda: kernel generation; tensor is bf16 and only goes forward"},
-    {.name = "device",
-     .value = "N",
-     .type = CLI_INT,
-     .min = 0,
-     .max = 1023,
-     .initial = "0",
-     .help = "cuda: device number"},
+    CLI_ROW_DEVICE,
     {.name = "stream-data", .type = CLI_FLAG, .help = "cuda: keep the data set in host memory and stream it"},
 };
 

@@ -10,6 +10,8 @@
 
 typedef enum cli_type { CLI_FLAG, CLI_INT, CLI_REAL, CLI_CHOICE, CLI_STRING, CLI_SUBSET } cli_type;
 
+#define CLI_WHOLE_MAX 9007199254740992.0 /* 2^53: doubles hold every whole number up to it */
+
 enum { CLI_ABOVE_MIN = 1, CLI_BELOW_MAX = 2 }; /* the bound itself is not allowed */
 
 typedef struct cli_option {
@@ -20,7 +22,7 @@ typedef struct cli_option {
     const char *initial;   /* the default, parsed like a given value; NULL: none */
     const char *otherwise; /* without `initial`: what happens instead, for the help text */
     const char *choices;   /* CLI_CHOICE: "sgd|adam|adamw" */
-    double min, max;       /* CLI_INT (both within 2^53) and CLI_REAL */
+    double min, max;       /* CLI_INT (up to CLI_WHOLE_MAX) and CLI_REAL */
     int open;              /* CLI_ABOVE_MIN, CLI_BELOW_MAX */
     const char *help;
 } cli_option;

@@ -1,5 +1,6 @@
 /* svm_input.c: features and labels for `latent svm`, from wherever they lie. */
 #include "format.h"
+#include "rows.h"
 #include "svm_job.h"
 
 #include <stdio.h>
@@ -25,11 +26,7 @@ static const cli_option options[] = {
      .choices = "train|test",
      .otherwise = "train to train, test to predict",
      .help = "which rows of a folder, which labels of a data set"},
-    {.name = "subset",
-     .value = "N|P%",
-     .type = CLI_SUBSET,
-     .otherwise = "all",
-     .help = "only the first N rows, or the first P percent"},
+    CLI_ROW_SUBSET(.help = "only the first N rows, or the first P percent"),
 };
 
 const cli_group cli_svm_input_group = {"Input", options, sizeof options / sizeof *options};

@@ -1,4 +1,5 @@
 /* svm_options.c: the options of `latent svm train` and `latent svm grid`. */
+#include "rows.h"
 #include "svm_job.h"
 
 #include <math.h>
@@ -6,12 +7,7 @@
 #include <string.h>
 
 static const cli_option problem_options[] = {
-    {.name = "kernel",
-     .value = "NAME",
-     .type = CLI_CHOICE,
-     .choices = "rbf|linear",
-     .initial = "rbf",
-     .help = "kernel"},
+    CLI_ROW_KERNEL,
     {.name = "weight",
      .value = "LABEL=W,..",
      .type = CLI_STRING,
@@ -24,32 +20,19 @@ static const cli_option problem_options[] = {
      .choices = "libsvm|confidence",
      .initial = "libsvm",
      .help = "who wins a tie of votes: the first class, or the larger sum of decision values"},
-    {.name = "seed",
-     .value = "N",
-     .type = CLI_INT,
-     .min = 0,
-     .max = 9007199254740991.0,
-     .initial = "1",
-     .help = "seed of the folds"},
+    CLI_ROW_SEED(.help = "seed of the folds"),
 };
 
 const cli_group cli_svm_problem_group = {"Problem", problem_options,
                                          sizeof problem_options / sizeof *problem_options};
 
 static const cli_option solver_options[] = {
-    {.name = "tolerance",
-     .value = "X",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 1,
-     .open = CLI_ABOVE_MIN,
-     .initial = "1e-3",
-     .help = "optimality gap at which a pair is solved"},
+    CLI_ROW_TOLERANCE,
     {.name = "max-iterations",
      .value = "N",
      .type = CLI_INT,
      .min = 0,
-     .max = 9007199254740991.0,
+     .max = CLI_WHOLE_MAX,
      .initial = "0",
      .help = "per pair; 0 is the larger of 10,000,000 and 100 times the rows"},
     {.name = "cache",

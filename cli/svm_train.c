@@ -1,6 +1,7 @@
 /* svm_train.c: `latent svm train`. */
 #include "format.h"
 #include "record.h"
+#include "rows.h"
 #include "svm_job.h"
 #include "table.h"
 
@@ -20,20 +21,8 @@ static const cli_option options[] = {
      .choices = "safetensors|libsvm",
      .initial = "safetensors",
      .help = "libsvm: the text that svm-predict reads, several times larger"},
-    {.name = "c",
-     .letter = 'C',
-     .value = "X",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 1e9,
-     .open = CLI_ABOVE_MIN,
-     .initial = "10",
-     .help = "price of an error"},
-    {.name = "gamma",
-     .value = "G",
-     .type = CLI_STRING,
-     .initial = "scale",
-     .help = "width of the RBF kernel: scale, auto or a number above 0"},
+    CLI_ROW_C,
+    CLI_ROW_GAMMA,
     {.name = "gamma-per-pair", .type = CLI_FLAG, .help = "scale from the rows of each pair, as cuML does"},
     {.name = "probability", .type = CLI_FLAG, .help = "also fit probabilities, by five folds"},
     {.name = "folds",
