@@ -52,14 +52,14 @@ static int read_choice(const cli_option *option, const char *text, char *why) {
 
 /* "a whole number from 1 to 1000", "a number above 0 and below 1". */
 static void say_range(const cli_option *option, char *why) {
-    int whole = option->type == CLI_INT;
-    if (option->open) {
+    if (option->type == CLI_INT) {
+        snprintf(why, WHY_MAX, "it takes a whole number from %.0f to %.0f", option->min, option->max);
+    } else if (option->open) {
         snprintf(why, WHY_MAX, "it takes a number %s %.15g and %s %.15g",
                  option->open & CLI_ABOVE_MIN ? "above" : "of at least", option->min,
                  option->open & CLI_BELOW_MAX ? "below" : "at most", option->max);
     } else {
-        snprintf(why, WHY_MAX, "it takes a %snumber from %.15g to %.15g", whole ? "whole " : "", option->min,
-                 option->max);
+        snprintf(why, WHY_MAX, "it takes a number from %.15g to %.15g", option->min, option->max);
     }
 }
 
@@ -128,7 +128,8 @@ static int read_value(cli_value *value, const char *text, char *why) {
         return read_subset(text, value, why);
     case CLI_INT:
         say_range(option, why);
-        return read_integer(text, &value->integer) && in_range(option, (double)value->integer);
+        return read_integer(text, &value->integer) && value->integer >= (int64_t)option->min &&
+               value->integer <= (int64_t)option->max;
     case CLI_REAL:
         say_range(option, why);
         return read_real(text, &value->real) && in_range(option, value->real);

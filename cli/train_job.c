@@ -3,6 +3,7 @@
  * recipe and the data are known to be good.
  */
 #include "train_job.h"
+#include "rows.h"
 
 #include "format.h"
 
@@ -12,6 +13,10 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+/* A number of the net file's `train` line. */
+#define RECIPE_REAL(...)                                                                                     \
+    { .value = "X", .type = CLI_REAL, .otherwise = "the net's", __VA_ARGS__ }
 
 /* The recipe: what a net file's `train` line holds, then the seed and the subset. */
 static const cli_option recipe_options[] = {
@@ -23,14 +28,7 @@ static const cli_option recipe_options[] = {
      .max = 1000000,
      .otherwise = "the net's",
      .help = "passes over the images"},
-    {.name = "batch",
-     .letter = 'b',
-     .value = "N",
-     .type = CLI_INT,
-     .min = 1,
-     .max = 65536,
-     .otherwise = "the net's",
-     .help = "images per step"},
+    CLI_ROW_BATCH,
     {.name = "optimizer",
      .value = "NAME",
      .type = CLI_CHOICE,
@@ -43,58 +41,18 @@ static const cli_option recipe_options[] = {
      .choices = "constant|cosine|onecycle",
      .otherwise = "the net's",
      .help = "how the learning rate runs"},
-    {.name = "lr",
-     .value = "X",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 1e6,
-     .open = CLI_ABOVE_MIN,
-     .otherwise = "the net's",
-     .help = "learning rate; its peak for cosine and onecycle"},
-    {.name = "momentum",
-     .value = "X",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 1,
-     .open = CLI_BELOW_MAX,
-     .otherwise = "the net's",
-     .help = "sgd: momentum; adam, adamw: beta1"},
-    {.name = "beta2",
-     .value = "X",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 1,
-     .open = CLI_BELOW_MAX,
-     .otherwise = "the net's",
-     .help = "adam, adamw: decay of the squared gradient"},
-    {.name = "epsilon",
-     .value = "X",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 1,
-     .open = CLI_ABOVE_MIN,
-     .otherwise = "the net's",
-     .help = "adam, adamw: added to the denominator"},
-    {.name = "weight-decay",
-     .value = "X",
-     .type = CLI_REAL,
-     .min = 0,
-     .max = 1e6,
-     .otherwise = "the net's",
-     .help = "pull of the weights towards 0; decoupled for adamw"},
-    {.name = "seed",
-     .letter = 's',
-     .value = "N",
-     .type = CLI_INT,
-     .min = 0,
-     .max = 9007199254740992.0,
-     .initial = "1",
-     .help = "decides the first weights and the order of the images"},
-    {.name = "subset",
-     .value = "N|P%",
-     .type = CLI_SUBSET,
-     .otherwise = "all",
-     .help = "train on the first N images, or on the first P percent"},
+    RECIPE_REAL(.name = "lr", .min = 0, .max = 1e6, .open = CLI_ABOVE_MIN,
+                .help = "learning rate; its peak for cosine and onecycle"),
+    RECIPE_REAL(.name = "momentum", .min = 0, .max = 1, .open = CLI_BELOW_MAX,
+                .help = "sgd: momentum; adam, adamw: beta1"),
+    RECIPE_REAL(.name = "beta2", .min = 0, .max = 1, .open = CLI_BELOW_MAX,
+                .help = "adam, adamw: decay of the squared gradient"),
+    RECIPE_REAL(.name = "epsilon", .min = 0, .max = 1, .open = CLI_ABOVE_MIN,
+                .help = "adam, adamw: added to the denominator"),
+    RECIPE_REAL(.name = "weight-decay", .min = 0, .max = 1e6,
+                .help = "pull of the weights towards 0; decoupled for adamw"),
+    CLI_ROW_SEED(.letter = 's', .help = "decides the first weights and the order of the images"),
+    CLI_ROW_SUBSET(.help = "train on the first N images, or on the first P percent"),
 };
 
 enum { RECIPE_COUNT = sizeof recipe_options / sizeof *recipe_options, RECIPE_KEYS = RECIPE_COUNT - 2 };
