@@ -9,10 +9,10 @@
 #include "pipeline.h"
 #include "record.h"
 #include "rows.h"
+#include "svm_job.h"
 #include "table.h"
 #include "train_job.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,22 +65,10 @@ static const cli_group svm_group = {"Support vector machine", svm_options,
                                     sizeof svm_options / sizeof *svm_options};
 
 static int settle_svm(const cli_arguments *arguments, latent_svm_options *out) {
-    const char *gamma = cli_string(arguments, "gamma");
-    char *end = NULL;
     latent_svm_defaults(out);
-    out->c = cli_get(arguments, "c")->real;
+    out->kernel = cli_svm_kernel(arguments);
     out->tolerance = cli_get(arguments, "tolerance")->real;
-    out->kernel = strcmp(cli_string(arguments, "kernel"), "linear") == 0 ? LATENT_SVM_LINEAR : LATENT_SVM_RBF;
-    if (strcmp(gamma, "scale") == 0 || strcmp(gamma, "auto") == 0) {
-        out->gamma_rule = *gamma == 's' ? LATENT_GAMMA_SCALE : LATENT_GAMMA_AUTO;
-        return CLI_OK;
-    }
-    out->gamma_rule = LATENT_GAMMA_VALUE;
-    out->gamma = strtod(gamma, &end);
-    if (gamma[strspn(gamma, "+-.0123456789eE")] || *end || !isfinite(out->gamma) || !(out->gamma > 0)) {
-        return cli_usage(arguments->command, "--gamma %s: it takes scale, auto or a number above 0", gamma);
-    }
-    return CLI_OK;
+    return cli_svm_point(arguments, out);
 }
 
 /* Net, recipe, features and SVM: everything that can be wrong before anything is written. */

@@ -63,3 +63,29 @@ const char *cli_features_text(const latent_features_info *info, char *out, size_
              info->flip || info->standardize || info->l2 ? "" : ", raw");
     return out;
 }
+
+int cli_features_read(cli_session *session, const char *folder, latent_split split, size_t width,
+                      latent_rows *rows, int32_t **labels) {
+    char *x = NULL, *y = NULL;
+    size_t labelled = 0;
+    latent_status status = latent_features_path(session->ctx, folder, split, 0, LATENT_NPY, &x);
+    if (status == LATENT_OK) {
+        status = latent_features_path(session->ctx, folder, split, 1, LATENT_NPY, &y);
+    }
+    if (status == LATENT_OK) {
+        status = latent_rows_read(session->ctx, x, width, rows);
+    }
+    if (status == LATENT_OK) {
+        status = latent_labels_read(session->ctx, y, labels, &labelled);
+    }
+    int code = cli_status(session, status);
+    if (code == CLI_OK && labelled != rows->n) {
+        code = cli_fail(session,
+                        "%s: %zu labels for %zu rows of features; make both again with 'latent "
+                        "features'",
+                        y, labelled, rows->n);
+    }
+    latent_free(x);
+    latent_free(y);
+    return code;
+}

@@ -64,7 +64,7 @@ static void say_range(const cli_option *option, char *why) {
 }
 
 static int in_range(const cli_option *option, double value) {
-    return isfinite(value) && (option->open & CLI_ABOVE_MIN ? value > option->min : value >= option->min) &&
+    return (option->open & CLI_ABOVE_MIN ? value > option->min : value >= option->min) &&
            (option->open & CLI_BELOW_MAX ? value < option->max : value <= option->max);
 }
 
@@ -79,13 +79,13 @@ static int read_integer(const char *text, int64_t *out) {
     return errno == 0;
 }
 
-static int read_real(const char *text, double *out) {
+int cli_read_real(const char *text, double *out) {
     char *end = NULL;
     if (!*text || text[strspn(text, "+-.0123456789eE")]) {
         return 0;
     }
     *out = strtod(text, &end);
-    return end && *end == 0;
+    return *end == 0 && isfinite(*out);
 }
 
 static int read_subset(const char *text, cli_value *value, char *why) {
@@ -96,7 +96,7 @@ static int read_subset(const char *text, cli_value *value, char *why) {
         char number[32];
         memcpy(number, text, length - 1);
         number[length - 1] = 0;
-        if (read_real(number, &percent) && percent > 0 && percent <= 100) {
+        if (cli_read_real(number, &percent) && percent > 0 && percent <= 100) {
             value->real = percent;
             value->integer = 0;
             return 1;
@@ -132,7 +132,7 @@ static int read_value(cli_value *value, const char *text, char *why) {
                value->integer <= (int64_t)option->max;
     case CLI_REAL:
         say_range(option, why);
-        return read_real(text, &value->real) && in_range(option, value->real);
+        return cli_read_real(text, &value->real) && in_range(option, value->real);
     }
     return 0;
 }

@@ -59,6 +59,9 @@ const cli_value *cli_get(const cli_arguments *arguments, const char *name);
 const char *cli_string(const cli_arguments *arguments, const char *name); /* NULL: not given, no default */
 int cli_flag(const cli_arguments *arguments, const char *name);
 
+/* A finite number and nothing else, as CLI_REAL takes it; 0 when it is none. */
+int cli_read_real(const char *text, double *out);
+
 /* The help text of one command: what `latent help X` and `latent X --help` print. */
 void cli_help(const struct cli_command *command);
 

@@ -1,38 +1,13 @@
-/* score_job.c: reads features and labels, predicts, counts. */
+/* score_job.c: predicts the rows of a split, counts what is right. */
 #include "score_job.h"
 
+#include "feature_job.h"
 #include "format.h"
 #include "table.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int read_split(cli_session *session, const char *folder, latent_split split, size_t width,
-                      latent_rows *rows, cli_scores *out) {
-    char *x = NULL, *labels = NULL;
-    size_t labelled = 0;
-    latent_status status = latent_features_path(session->ctx, folder, split, 0, LATENT_NPY, &x);
-    if (status == LATENT_OK) {
-        status = latent_features_path(session->ctx, folder, split, 1, LATENT_NPY, &labels);
-    }
-    if (status == LATENT_OK) {
-        status = latent_rows_read(session->ctx, x, width, rows);
-    }
-    if (status == LATENT_OK) {
-        status = latent_labels_read(session->ctx, labels, &out->truth, &labelled);
-    }
-    int code = cli_status(session, status);
-    if (code == CLI_OK && labelled != rows->n) {
-        code = cli_fail(session,
-                        "%s: %zu labels for %zu rows of features; make both again with 'latent "
-                        "features'",
-                        labels, labelled, rows->n);
-    }
-    latent_free(x);
-    latent_free(labels);
-    return code;
-}
 
 static void allocate(cli_scores *out, const latent_dataset *data, size_t count) {
     latent_dataset_info info;
@@ -57,7 +32,7 @@ int cli_scores_compute(cli_session *session, latent_svm *svm, const char *featur
     double began = cli_clock();
     latent_svm_get_info(svm, &info);
     snprintf(out->engine, sizeof out->engine, "%s", info.engine ? info.engine : "");
-    int code = read_split(session, features, split, info.d, &rows, out);
+    int code = cli_features_read(session, features, split, info.d, &rows, &out->truth);
     if (code == CLI_OK) {
         allocate(out, data, rows.n);
         out->read_seconds = cli_clock() - began;

@@ -1,7 +1,9 @@
 /* stages_svm.c: the last stages of `latent run`: the support vector machine, its scores, the report. */
+#include "feature_job.h"
 #include "format.h"
 #include "pipeline.h"
 #include "record.h"
+#include "svm_job.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,42 +13,21 @@
 
 /* ---- svm ---- */
 
-static const char *kernel_name(const latent_svm_options *o) {
-    return o->kernel == LATENT_SVM_RBF ? "rbf" : "linear";
-}
-
 char *cli_svm_inputs(cli_pipeline *p, int *code) {
     char *features = cli_features_inputs(p, code);
     if (!features) {
         return NULL;
     }
     static const char *const rules[] = {"scale", "auto", "number"};
-    char *text =
-        cli_print("%s; kernel %s; C %.17g; gamma %s %.17g; tolerance %.17g", features, kernel_name(&p->svm),
-                  p->svm.c, rules[p->svm.gamma_rule], p->svm.gamma, p->svm.tolerance);
+    char *text = cli_print("%s; kernel %s; C %.17g; gamma %s %.17g; tolerance %.17g", features,
+                           cli_svm_kernel_name(p->svm.kernel), p->svm.c, rules[p->svm.gamma_rule],
+                           p->svm.gamma, p->svm.tolerance);
     free(features);
     return text;
 }
 
 int cli_svm_there(cli_pipeline *p) {
     return cli_pipeline_has(p, "svm/model.safetensors");
-}
-
-static void on_svm(void *user, latent_svm_stage stage, uint64_t done, uint64_t total, uint64_t memory) {
-    cli_session *session = user;
-    static const char *const names[] = {"svm matrix", "svm pairs", "svm predict"};
-    char right[160] = "";
-    if (stage == LATENT_SVM_MATRIX && memory > 0) {
-        snprintf(right, sizeof right, "%s for the kernel matrix", cli_bytes(memory).s);
-    } else {
-        snprintf(right, sizeof right, "%s of %s", cli_count(done).s, cli_count(total).s);
-    }
-    if (cli_progress_due(&session->progress, 30)) {
-        cli_progress_line(&session->progress, "%s  %s", names[stage], right);
-    } else {
-        cli_progress_bar(&session->progress, total > 0 ? (double)done / (double)total : 0, names[stage],
-                         right);
-    }
 }
 
 typedef struct trained {
@@ -57,51 +38,13 @@ typedef struct trained {
 
 static void fill_svm(cli_json *json, void *user) {
     const trained *t = user;
-    const latent_svm_report *r = t->report;
-    cli_json_string(json, "kernel", kernel_name(t->options));
-    cli_json_number(json, "c", t->options->c);
-    cli_json_number(json, "gamma", r->gamma);
-    cli_json_number(json, "tolerance", t->options->tolerance);
-    cli_json_string(json, "engine", r->engine);
-    cli_json_integer(json, "rows", r->n);
-    cli_json_integer(json, "width", r->d);
-    cli_json_integer(json, "classes", (uint64_t)r->classes);
-    cli_json_integer(json, "support", r->support);
-    cli_json_integer(json, "iterations", r->iterations);
-    cli_json_number(json, "gap", r->gap);
-    cli_json_number(json, "objective", r->objective);
-    cli_json_integer(json, "unconverged", (uint64_t)r->unconverged);
-    cli_json_integer(json, "memory", r->memory);
-    cli_json_number(json, "seconds", r->seconds);
-    cli_json_number(json, "prepare_seconds", r->prepare_seconds);
-    cli_json_number(json, "matrix_seconds", r->matrix_seconds);
-    cli_json_number(json, "solve_seconds", r->solve_seconds);
+    cli_svm_setting_json(json, t->options, t->report);
+    cli_json_string(json, "engine", t->report->engine);
+    cli_json_integer(json, "rows", t->report->n);
+    cli_json_integer(json, "width", t->report->d);
+    cli_svm_report_json(json, t->report);
     cli_json_number(json, "read_seconds", t->read_seconds);
     cli_json_number(json, "save_seconds", t->save_seconds);
-}
-
-static int read_training_rows(cli_pipeline *p, latent_rows *rows, int32_t **labels) {
-    char *folder = cli_join(p->run, "features"), *x = NULL, *y = NULL;
-    size_t labelled = 0;
-    latent_context *ctx = p->session->ctx;
-    latent_status status = latent_features_path(ctx, folder, LATENT_TRAIN, 0, LATENT_NPY, &x);
-    if (status == LATENT_OK) {
-        status = latent_features_path(ctx, folder, LATENT_TRAIN, 1, LATENT_NPY, &y);
-    }
-    if (status == LATENT_OK) {
-        status = latent_rows_read(ctx, x, 0, rows);
-    }
-    if (status == LATENT_OK) {
-        status = latent_labels_read(ctx, y, labels, &labelled);
-    }
-    int code = cli_status(p->session, status);
-    if (code == CLI_OK && labelled != rows->n) {
-        code = cli_fail(p->session, "%s: %zu labels for %zu rows of features", y, labelled, rows->n);
-    }
-    latent_free(x);
-    latent_free(y);
-    free(folder);
-    return code;
 }
 
 static int make_folder(cli_pipeline *p, const char *name) {
@@ -135,32 +78,31 @@ int cli_svm_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
     int32_t *labels = NULL;
     latent_svm_report report;
     latent_svm_options options = p->svm;
+    char *features = cli_join(p->run, "features");
     double began = cli_clock();
-    options.progress = on_svm;
+    options.progress = cli_svm_progress;
     options.user = p->session;
     latent_svm_destroy(p->machine);
     p->machine = NULL;
-    int code = read_training_rows(p, &rows, &labels);
+    int code = cli_features_read(p->session, features, LATENT_TRAIN, 0, &rows, &labels);
     double read_seconds = cli_clock() - began;
     if (code == CLI_OK) {
         code = cli_status(p->session, latent_svm_train(p->session->ctx, rows.x, rows.n, rows.d, labels,
                                                        &options, &p->engine, &p->machine, &report));
         cli_progress_clear(&p->session->progress);
     }
-    if (code == CLI_OK && report.unconverged > 0) {
-        cli_note(p->session, "%d of %d pairs stopped short of the tolerance; the largest gap is %.3g",
-                 report.unconverged, report.pairs, report.gap);
-    }
     if (code == CLI_OK) {
+        cli_svm_warn(p->session, &report);
         code = save_machine(p, &report, read_seconds);
     }
     if (code == CLI_OK) {
         snprintf(summary, CLI_SUMMARY_MAX, "%s, C %g, gamma %.4g, %s support vectors of %s rows",
-                 kernel_name(&p->svm), p->svm.c, report.gamma, cli_count(report.support).s,
+                 cli_svm_kernel_name(p->svm.kernel), p->svm.c, report.gamma, cli_count(report.support).s,
                  cli_count(rows.n).s);
     }
     latent_rows_free(&rows);
     latent_free(labels);
+    free(features);
     return code;
 }
 

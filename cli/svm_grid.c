@@ -39,20 +39,15 @@ typedef struct list {
     int count;
 } list;
 
-static int read_real(const char *text, double *out) {
-    char *end = NULL;
-    if (!*text || text[strspn(text, "+-.0123456789eE")]) {
-        return 0;
-    }
-    *out = strtod(text, &end);
-    return *end == 0 && isfinite(*out) && *out > 0;
+static int read_positive(const char *text, double *out) {
+    return cli_read_real(text, out) && *out > 0;
 }
 
 /* "0.5", and for gammas "scale", "auto", "scale*2", "auto/3". */
 static int read_entry(const char *word, const double *scale, double columns, double *out) {
     double base = 0, factor = 1;
     size_t length = 0;
-    if (read_real(word, out)) {
+    if (read_positive(word, out)) {
         return 1;
     }
     if (scale && strncmp(word, "scale", 5) == 0) {
@@ -63,7 +58,7 @@ static int read_entry(const char *word, const double *scale, double columns, dou
         length = 4;
     }
     if (length == 0 || (word[length] && ((word[length] != '*' && word[length] != '/') ||
-                                         !read_real(word + length + 1, &factor)))) {
+                                         !read_positive(word + length + 1, &factor)))) {
         return 0;
     }
     *out = word[length] == '/' ? base / factor : base * factor;

@@ -130,19 +130,3 @@ int cli_svm_read(cli_session *session, const cli_arguments *arguments, const cha
     }
     return code;
 }
-
-void cli_svm_progress(void *user, latent_svm_stage stage, uint64_t done, uint64_t total, uint64_t memory) {
-    static const char *const names[] = {"kernel matrix", "pairs", "rows"};
-    cli_session *session = user;
-    char right[160];
-    if (stage == LATENT_SVM_MATRIX && done == 0 && memory > 0) {
-        cli_note(session, "memory  %s for the kernel matrix", cli_bytes(memory).s);
-    }
-    snprintf(right, sizeof right, "%s of %s", cli_count(done).s, cli_count(total).s);
-    if (cli_progress_due(&session->progress, 30)) {
-        cli_progress_line(&session->progress, "%s  %s", names[stage], right);
-    } else {
-        cli_progress_bar(&session->progress, total > 0 ? (double)done / (double)total : 0, names[stage],
-                         right);
-    }
-}

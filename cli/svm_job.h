@@ -1,4 +1,6 @@
-/* svm_job.h: what the commands of `latent svm` share: their options, their input files, their progress. */
+/* svm_job.h: what the commands of `latent svm` and the svm stage of `latent run` share: their options, their
+ * input files, what they show.
+ */
 #ifndef CLI_SVM_JOB_H
 #define CLI_SVM_JOB_H
 
@@ -20,9 +22,10 @@ typedef struct cli_svm_setting { /* zero it first */
 /* The two groups as options of the library; --c and --gamma stay the command's. */
 int cli_svm_settle(cli_session *session, const cli_arguments *arguments, cli_svm_setting *out);
 void cli_svm_setting_free(cli_svm_setting *setting);
-/* A gamma word: scale, auto or a number. */
-int cli_svm_gamma(const cli_arguments *arguments, const char *option, const char *word,
-                  latent_svm_options *out);
+/* --kernel */
+latent_svm_kernel cli_svm_kernel(const cli_arguments *arguments);
+/* --c and --gamma of a command that takes one of each. Returns an exit code. */
+int cli_svm_point(const cli_arguments *arguments, latent_svm_options *out);
 
 typedef struct cli_svm_input { /* zero it first */
     char *path;                /* of the features */
@@ -39,8 +42,16 @@ int cli_svm_read(cli_session *session, const cli_arguments *arguments, const cha
                  latent_split split, int needs_labels, const latent_svm_info *model, cli_svm_input *out);
 void cli_svm_input_free(cli_svm_input *input);
 
+/* ---- svm_show.c ---- */
+
 /* A latent_svm_fn; user is the session. */
 void cli_svm_progress(void *user, latent_svm_stage stage, uint64_t done, uint64_t total, uint64_t memory);
+/* A note when pairs stopped short of the tolerance. */
+void cli_svm_warn(cli_session *session, const latent_svm_report *report);
 const char *cli_svm_kernel_name(latent_svm_kernel kernel);
+/* Keys of an object that is open: what was asked for, with the gamma that a rule gave, and what came of it.
+ */
+void cli_svm_setting_json(cli_json *json, const latent_svm_options *options, const latent_svm_report *report);
+void cli_svm_report_json(cli_json *json, const latent_svm_report *report);
 
 #endif

@@ -1,4 +1,6 @@
-/* svm_options.c: the options of `latent svm train` and `latent svm grid`. */
+/* svm_options.c: the options of `latent svm train` and `latent svm grid`, some of which `latent run`
+ * has, too.
+ */
 #include "rows.h"
 #include "svm_job.h"
 
@@ -52,15 +54,6 @@ static const cli_option solver_options[] = {
 const cli_group cli_svm_solver_group = {"Solver", solver_options,
                                         sizeof solver_options / sizeof *solver_options};
 
-static int read_real(const char *text, double *out) {
-    char *end = NULL;
-    if (!*text || text[strspn(text, "+-.0123456789eE")]) {
-        return 0;
-    }
-    *out = strtod(text, &end);
-    return *end == 0 && isfinite(*out);
-}
-
 /* "500M": bytes, powers of 1000. */
 static int read_bytes(const char *text, uint64_t *out) {
     static const char units[] = "KMGT";
@@ -79,7 +72,7 @@ static int read_bytes(const char *text, uint64_t *out) {
     }
     memcpy(number, text, length);
     number[length] = 0;
-    if (!read_real(number, &value) || !(value > 0) || value * scale > 1e18) {
+    if (!cli_read_real(number, &value) || !(value > 0) || value * scale > 1e18) {
         return 0;
     }
     *out = (uint64_t)(value * scale);
@@ -99,8 +92,8 @@ static int read_weights(const cli_arguments *arguments, const char *text, cli_sv
         if (equals) {
             *equals = 0;
         }
-        if (!equals || !read_real(word, &label) || label != floor(label) || fabs(label) > INT32_MAX ||
-            !read_real(equals + 1, &weight) || !(weight > 0)) {
+        if (!equals || !cli_read_real(word, &label) || label != floor(label) || fabs(label) > INT32_MAX ||
+            !cli_read_real(equals + 1, &weight) || !(weight > 0)) {
             code = cli_usage(arguments->command,
                              "--weight %s: it takes labels and numbers above 0, such as 3=2.5,7=0.5", text);
         } else {
@@ -112,16 +105,20 @@ static int read_weights(const cli_arguments *arguments, const char *text, cli_sv
     return code;
 }
 
-int cli_svm_gamma(const cli_arguments *arguments, const char *option, const char *word,
-                  latent_svm_options *out) {
-    if (strcmp(word, "scale") == 0 || strcmp(word, "auto") == 0) {
-        out->gamma_rule = *word == 's' ? LATENT_GAMMA_SCALE : LATENT_GAMMA_AUTO;
+latent_svm_kernel cli_svm_kernel(const cli_arguments *arguments) {
+    return strcmp(cli_string(arguments, "kernel"), "rbf") == 0 ? LATENT_SVM_RBF : LATENT_SVM_LINEAR;
+}
+
+int cli_svm_point(const cli_arguments *arguments, latent_svm_options *out) {
+    const char *gamma = cli_string(arguments, "gamma");
+    out->c = cli_get(arguments, "c")->real;
+    if (strcmp(gamma, "scale") == 0 || strcmp(gamma, "auto") == 0) {
+        out->gamma_rule = *gamma == 's' ? LATENT_GAMMA_SCALE : LATENT_GAMMA_AUTO;
         return CLI_OK;
     }
     out->gamma_rule = LATENT_GAMMA_VALUE;
-    if (!read_real(word, &out->gamma) || !(out->gamma > 0)) {
-        return cli_usage(arguments->command, "--%s %s: it takes scale, auto or a number above 0", option,
-                         word);
+    if (!cli_read_real(gamma, &out->gamma) || !(out->gamma > 0)) {
+        return cli_usage(arguments->command, "--gamma %s: it takes scale, auto or a number above 0", gamma);
     }
     return CLI_OK;
 }
@@ -131,7 +128,7 @@ int cli_svm_settle(cli_session *session, const cli_arguments *arguments, cli_svm
     const char *cache = cli_string(arguments, "cache"), *weight = cli_string(arguments, "weight");
     const char *products = cli_string(arguments, "products");
     latent_svm_defaults(o);
-    o->kernel = strcmp(cli_string(arguments, "kernel"), "rbf") == 0 ? LATENT_SVM_RBF : LATENT_SVM_LINEAR;
+    o->kernel = cli_svm_kernel(arguments);
     o->balanced = cli_flag(arguments, "balanced");
     o->vote =
         strcmp(cli_string(arguments, "vote"), "libsvm") == 0 ? LATENT_VOTE_LIBSVM : LATENT_VOTE_CONFIDENCE;
@@ -153,8 +150,4 @@ int cli_svm_settle(cli_session *session, const cli_arguments *arguments, cli_svm
 void cli_svm_setting_free(cli_svm_setting *setting) {
     free(setting->weights);
     memset(setting, 0, sizeof *setting);
-}
-
-const char *cli_svm_kernel_name(latent_svm_kernel kernel) {
-    return kernel == LATENT_SVM_RBF ? "rbf" : "linear";
 }

@@ -51,29 +51,16 @@ static void fill(cli_json *json, void *user) {
     const latent_svm_report *r = &o->report;
     cli_json_string(json, "model", cli_string(o->arguments, "out"));
     cli_json_string(json, "engine", r->engine);
-    cli_json_string(json, "kernel", cli_svm_kernel_name(o->setting->options.kernel));
-    cli_json_number(json, "c", o->setting->options.c);
-    cli_json_number(json, "gamma", r->gamma);
-    cli_json_number(json, "tolerance", o->setting->options.tolerance);
+    cli_svm_setting_json(json, &o->setting->options, r);
     cli_json_integer(json, "rows", r->n);
     cli_json_integer(json, "columns", r->d);
-    cli_json_integer(json, "classes", (uint64_t)r->classes);
-    cli_json_integer(json, "support", r->support);
-    cli_json_integer(json, "iterations", r->iterations);
-    cli_json_number(json, "gap", r->gap);
-    cli_json_number(json, "objective", r->objective);
-    cli_json_integer(json, "unconverged", (uint64_t)r->unconverged);
-    cli_json_integer(json, "memory", r->memory);
+    cli_svm_report_json(json, r);
+    cli_json_number(json, "probability_seconds", r->probability_seconds);
     cli_json_boolean(json, "resident", r->resident);
     if (o->folds > 0) {
         cli_json_integer(json, "folds", (uint64_t)o->folds);
         cli_json_number(json, "cross_validation_accuracy", o->accuracy);
     }
-    cli_json_number(json, "seconds", r->seconds);
-    cli_json_number(json, "prepare_seconds", r->prepare_seconds);
-    cli_json_number(json, "matrix_seconds", r->matrix_seconds);
-    cli_json_number(json, "solve_seconds", r->solve_seconds);
-    cli_json_number(json, "probability_seconds", r->probability_seconds);
     cli_json_open(json, "pairs", '[');
     for (int p = 0; p < r->pairs; p++) {
         latent_svm_pair pair;
@@ -144,10 +131,7 @@ static int work(cli_session *session, const cli_arguments *arguments, const cli_
     if (status == LATENT_OK) {
         o.svm = svm;
         cli_note(session, "engine  %s", o.report.engine);
-        if (o.report.unconverged > 0) {
-            cli_note(session, "%d of %d pairs stopped short of the tolerance; the largest gap is %.3g",
-                     o.report.unconverged, o.report.pairs, o.report.gap);
-        }
+        cli_svm_warn(session, &o.report);
         status = latent_svm_save(session->ctx, svm, path, format);
     }
     int code = cli_status(session, status);
@@ -165,9 +149,8 @@ static int run(cli_session *session, const cli_arguments *arguments) {
     cli_svm_input input = {0};
     int code = cli_svm_settle(session, arguments, &setting);
     if (code == CLI_OK) {
-        code = cli_svm_gamma(arguments, "gamma", cli_string(arguments, "gamma"), &setting.options);
+        code = cli_svm_point(arguments, &setting.options);
     }
-    setting.options.c = cli_get(arguments, "c")->real;
     setting.options.probability = cli_flag(arguments, "probability");
     setting.options.gamma_per_pair = cli_flag(arguments, "gamma-per-pair");
     if (code == CLI_OK && cli_get(arguments, "folds")->integer == 1) {
