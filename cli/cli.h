@@ -85,5 +85,9 @@ char *cli_join(const char *folder, const char *name);
  * *data_folder gets the data it was trained on (latent_free), else NULL; it may be NULL. */
 int cli_load_model(cli_session *session, const char *path, const char *net_name,
                    const latent_engine_options *engine, latent_model **out, char **data_folder);
+/* The model at `path`, by --net where that is needed, and the data set that goes with it: --data, the one
+ * that the run was trained on, or one that is at hand. Returns an exit code. */
+int cli_load_pair(cli_session *session, const cli_arguments *arguments, const char *path,
+                  const latent_engine_options *engine, latent_model **model, latent_dataset **data);
 
 #endif

@@ -165,17 +165,13 @@ static int evaluate(evaluator *e) {
 
 static int run_eval(cli_session *session, const cli_arguments *arguments) {
     evaluator e = {.session = session, .arguments = arguments, .path = arguments->operands[0]};
-    char *recorded = NULL;
     e.result.split = cli_string(arguments, "split");
     e.split = strcmp(e.result.split, "train") == 0 ? LATENT_TRAIN : LATENT_TEST;
     e.engine = cli_engine(arguments);
     e.is_run = cli_is_folder(e.path);
     int code = settle_svm(&e);
     if (code == CLI_OK) {
-        code = cli_load_model(session, e.path, cli_string(arguments, "net"), &e.engine, &e.model, &recorded);
-    }
-    if (code == CLI_OK) {
-        code = cli_open_data(session, cli_string(arguments, "data"), recorded, &e.data);
+        code = cli_load_pair(session, arguments, e.path, &e.engine, &e.model, &e.data);
     }
     if (code == CLI_OK) {
         code = evaluate(&e);
@@ -191,7 +187,6 @@ static int run_eval(cli_session *session, const cli_arguments *arguments) {
     cli_scores_free(&e.scores);
     free(e.svm_path);
     free(e.features);
-    latent_free(recorded);
     latent_dataset_destroy(e.data);
     latent_model_destroy(e.model);
     return code;

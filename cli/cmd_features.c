@@ -80,17 +80,13 @@ static int run_features(cli_session *session, const cli_arguments *arguments) {
     latent_features_options wanted;
     latent_model *model = NULL;
     latent_dataset *data = NULL;
-    char *recorded = NULL;
     outcome o = {0};
     char *folder = given ? strdup(given) : cli_join(cli_is_folder(path) ? path : ".", "features");
     cli_need_memory(folder);
     double began = cli_clock();
     int code = cli_features_settle(arguments, &wanted);
     if (code == CLI_OK) {
-        code = cli_load_model(session, path, cli_string(arguments, "net"), &engine, &model, &recorded);
-    }
-    if (code == CLI_OK) {
-        code = cli_open_data(session, cli_string(arguments, "data"), recorded, &data);
+        code = cli_load_pair(session, arguments, path, &engine, &model, &data);
     }
     if (code == CLI_OK) {
         code = cli_subset(arguments, data, &wanted.subset);
@@ -114,7 +110,6 @@ static int run_features(cli_session *session, const cli_arguments *arguments) {
         print(&o);
     }
     free(folder);
-    latent_free(recorded);
     latent_dataset_destroy(data);
     latent_model_destroy(model);
     return code;

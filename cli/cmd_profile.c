@@ -1,6 +1,5 @@
 /* cmd_profile.c: `latent profile`: which kernel ran each op on this engine, and what it took. */
 #include "cli.h"
-#include "format.h"
 #include "json.h"
 #include "rows.h"
 #include "times.h"

@@ -27,13 +27,9 @@ static int run_reconstruct(cli_session *session, const cli_arguments *arguments)
     latent_model *model = NULL;
     latent_dataset *data = NULL;
     latent_evaluation result = {0};
-    char *recorded = NULL;
     char *picture = out ? strdup(out) : cli_join(cli_is_folder(path) ? path : ".", "reconstruction.png");
     cli_need_memory(picture);
-    int code = cli_load_model(session, path, cli_string(arguments, "net"), &engine, &model, &recorded);
-    if (code == CLI_OK) {
-        code = cli_open_data(session, cli_string(arguments, "data"), recorded, &data);
-    }
+    int code = cli_load_pair(session, arguments, path, &engine, &model, &data);
     if (code == CLI_OK) {
         latent_split split =
             strcmp(cli_string(arguments, "split"), "train") == 0 ? LATENT_TRAIN : LATENT_TEST;
@@ -45,7 +41,6 @@ static int run_reconstruct(cli_session *session, const cli_arguments *arguments)
         printf("mean squared error  %.8g over %s images\n", result.loss, cli_count((uint64_t)result.count).s);
     }
     free(picture);
-    latent_free(recorded);
     latent_dataset_destroy(data);
     latent_model_destroy(model);
     return code;

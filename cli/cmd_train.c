@@ -10,11 +10,9 @@
 #include "train_job.h"
 #include "train_view.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const cli_option run_options[] = {
@@ -96,30 +94,6 @@ static void report(const cli_train_job *job, const cli_train_view *view, double 
     cli_table_print(&table, stdout, "");
 }
 
-/* The shares of time on stdout, and RUN/profile.json for the report. */
-static int report_profile(cli_session *session, const cli_train_job *job, const latent_model *model,
-                          const cli_times *times, int quiet) {
-    char *path = cli_join(job->run, "profile.json");
-    FILE *out = fopen(path, "w");
-    int failed = out == NULL;
-    if (out) {
-        cli_json json = {.out = out};
-        cli_json_open(&json, NULL, '{');
-        cli_json_string(&json, "engine", latent_model_engine(model));
-        cli_times_json(&json, "ops", times);
-        cli_json_close(&json, '}');
-        failed = ferror(out);
-        failed = fclose(out) != 0 || failed;
-    }
-    if (!quiet) {
-        printf("\n");
-        cli_times_print(times, 0);
-    }
-    int code = failed ? cli_fail(session, "%s: cannot write the profile: %s", path, strerror(errno)) : CLI_OK;
-    free(path);
-    return code;
-}
-
 /* A picture of the run that --overwrite replaces would pass for one of the new run. */
 static void remove_old_picture(const char *run) {
     char *path = cli_join(run, "reconstruction.png");
@@ -162,7 +136,11 @@ static int run_train(cli_session *session, const cli_arguments *arguments) {
         }
         code = cli_status(session, status);
         if (times && status == LATENT_OK) {
-            code = report_profile(session, &job, model, times, cli_flag(arguments, "json"));
+            if (!cli_flag(arguments, "json")) {
+                printf("\n");
+                cli_times_print(times, 0);
+            }
+            code = cli_times_save(session, job.run, latent_model_engine(model), times);
         }
         if (status == LATENT_INTERRUPTED) {
             cli_note(session, "continue with: latent train --resume --run %s", job.run);

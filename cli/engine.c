@@ -4,8 +4,6 @@
 #include "cli.h"
 #include "rows.h"
 
-#include <string.h>
-
 static const cli_option engine_options[] = {
     {.name = "backend",
      .value = "NAME",

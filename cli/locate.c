@@ -122,3 +122,14 @@ int cli_load_model(cli_session *session, const char *path, const char *net_name,
     latent_net_destroy(net);
     return cli_status(session, status);
 }
+
+int cli_load_pair(cli_session *session, const cli_arguments *arguments, const char *path,
+                  const latent_engine_options *engine, latent_model **model, latent_dataset **data) {
+    char *recorded = NULL;
+    int code = cli_load_model(session, path, cli_string(arguments, "net"), engine, model, &recorded);
+    if (code == CLI_OK) {
+        code = cli_open_data(session, cli_string(arguments, "data"), recorded, data);
+    }
+    latent_free(recorded);
+    return code;
+}

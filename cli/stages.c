@@ -7,7 +7,6 @@
 #include "feature_job.h"
 #include "format.h"
 #include "pipeline.h"
-#include "record.h"
 #include "times.h"
 #include "train_view.h"
 
@@ -146,17 +145,6 @@ static int can_resume(cli_pipeline *p) {
     return same && longer && engine_fits(p);
 }
 
-typedef struct profile {
-    const char *engine;
-    const cli_times *times;
-} profile;
-
-static void fill_profile(cli_json *json, void *user) {
-    const profile *made = user;
-    cli_json_string(json, "engine", made->engine);
-    cli_times_json(json, "ops", made->times);
-}
-
 /* A few steps with every op timed, for the report: apart from the training, which it would slow down. What
  * fails here fails nothing else. */
 static int measure_profile(cli_pipeline *p) {
@@ -168,16 +156,13 @@ static int measure_profile(cli_pipeline *p) {
                                   .seed = 1,
                                   .each = cli_times_keep,
                                   .user = times};
-    char *path = cli_join(p->run, "profile.json");
     latent_status status = latent_bench_train(p->session->ctx, p->net, &p->engine, &bench, &result);
     int code = status == LATENT_INTERRUPTED ? cli_status(p->session, status) : CLI_OK;
     if (status == LATENT_OK && times->count > 0) {
-        profile made = {result.engine, times};
-        code = cli_record_save(p->session, path, fill_profile, &made);
+        code = cli_times_save(p->session, p->run, result.engine, times);
     } else if (code == CLI_OK) {
         cli_note(p->session, "no time by op for the report: %s", latent_context_message(p->session->ctx));
     }
-    free(path);
     free(times);
     return code;
 }

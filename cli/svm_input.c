@@ -1,9 +1,7 @@
 /* svm_input.c: features and labels for `latent svm`, from wherever they lie. */
-#include "format.h"
 #include "rows.h"
 #include "svm_job.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "svm_job.h"
 #include "table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const cli_option options[] = {

@@ -1,7 +1,7 @@
 /* times.c: where the time of a training step goes. */
 #include "times.h"
 
-#include "cli.h"
+#include "record.h"
 #include "table.h"
 
 #include <stdlib.h>
@@ -108,4 +108,23 @@ void cli_times_json(cli_json *json, const char *key, const cli_times *times) {
         cli_json_close(json, '}');
     }
     cli_json_close(json, ']');
+}
+
+typedef struct profile {
+    const char *engine;
+    const cli_times *times;
+} profile;
+
+static void fill_profile(cli_json *json, void *user) {
+    const profile *made = user;
+    cli_json_string(json, "engine", made->engine);
+    cli_times_json(json, "ops", made->times);
+}
+
+int cli_times_save(cli_session *session, const char *run, const char *engine, const cli_times *times) {
+    profile made = {engine, times};
+    char *path = cli_join(run, "profile.json");
+    int code = cli_record_save(session, path, fill_profile, &made);
+    free(path);
+    return code;
 }

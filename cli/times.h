@@ -2,8 +2,8 @@
 #ifndef CLI_TIMES_H
 #define CLI_TIMES_H
 
+#include "cli.h"
 #include "json.h"
-#include "latent.h"
 
 enum { CLI_TIMES_MAX = 2048 };
 
@@ -22,5 +22,7 @@ void cli_times_keep(void *user, const latent_op_time *time);
 void cli_times_print(const cli_times *times, double ceiling_gflops);
 /* An array of objects under `key`. */
 void cli_times_json(cli_json *json, const char *key, const cli_times *times);
+/* profile.json of a run, for the report. Returns an exit code. */
+int cli_times_save(cli_session *session, const char *run, const char *engine, const cli_times *times);
 
 #endif
