@@ -5,11 +5,10 @@
  */
 #include "cli.h"
 #include "format.h"
-#include "json.h"
+#include "record.h"
 #include "rows.h"
 #include "table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,42 +96,46 @@ static const rung *find(const rung *rungs, const char *backend) {
     return NULL;
 }
 
-static void write_json(FILE *out, const char *net, int epoch_images, const rung *rungs) {
-    const rung *ref = find(rungs, "ref"), *cpu = find(rungs, "cpu"), *before = NULL;
-    cli_json json = {.out = out};
-    cli_json_open(&json, NULL, '{');
-    cli_json_string(&json, "bench", "ladder");
-    cli_json_string(&json, "version", latent_version());
-    cli_json_string(&json, "net", net);
-    cli_json_integer(&json, "epoch_images", (uint64_t)epoch_images);
-    cli_json_open(&json, "rungs", '[');
+typedef struct ladder {
+    const char *net;
+    int epoch_images;
+    const rung *rungs;
+} ladder;
+
+static void fill(cli_json *json, void *user) {
+    const ladder *l = user;
+    const rung *ref = find(l->rungs, "ref"), *cpu = find(l->rungs, "cpu"), *before = NULL;
+    cli_json_string(json, "bench", "ladder");
+    cli_json_string(json, "version", latent_version());
+    cli_json_string(json, "net", l->net);
+    cli_json_integer(json, "epoch_images", (uint64_t)l->epoch_images);
+    cli_json_open(json, "rungs", '[');
     for (int i = 0; i < RUNGS; i++) {
-        const rung *r = &rungs[i];
+        const rung *r = &l->rungs[i];
         if (!r->measured) {
             continue;
         }
-        cli_json_open(&json, NULL, '{');
-        cli_json_string(&json, "backend", r->backend);
-        cli_json_string(&json, "kernels", r->kernels);
-        cli_json_string(&json, "precision", r->precision ? r->precision : "fp32");
-        cli_json_string(&json, "what", r->what);
-        cli_json_string(&json, "engine", r->result.engine);
-        cli_json_integer(&json, "batch", (uint64_t)r->result.batch);
-        cli_json_number(&json, "epoch_seconds", r->epoch_seconds);
-        cli_json_number(&json, "images_per_second", r->result.images_per_second);
-        cli_json_integer(&json, "measured_images", (uint64_t)r->images);
-        cli_json_boolean(&json, "extrapolated", r->images < epoch_images);
-        cli_json_number(&json, "speedup_over_ref", ref ? ratio(ref->epoch_seconds, r->epoch_seconds) : 0);
-        cli_json_number(&json, "speedup_over_cpu", cpu ? ratio(cpu->epoch_seconds, r->epoch_seconds) : 0);
-        cli_json_number(&json, "speedup_over_previous",
+        cli_json_open(json, NULL, '{');
+        cli_json_string(json, "backend", r->backend);
+        cli_json_string(json, "kernels", r->kernels);
+        cli_json_string(json, "precision", r->precision ? r->precision : "fp32");
+        cli_json_string(json, "what", r->what);
+        cli_json_string(json, "engine", r->result.engine);
+        cli_json_integer(json, "batch", (uint64_t)r->result.batch);
+        cli_json_number(json, "epoch_seconds", r->epoch_seconds);
+        cli_json_number(json, "images_per_second", r->result.images_per_second);
+        cli_json_integer(json, "measured_images", (uint64_t)r->images);
+        cli_json_boolean(json, "extrapolated", r->images < l->epoch_images);
+        cli_json_number(json, "speedup_over_ref", ref ? ratio(ref->epoch_seconds, r->epoch_seconds) : 0);
+        cli_json_number(json, "speedup_over_cpu", cpu ? ratio(cpu->epoch_seconds, r->epoch_seconds) : 0);
+        cli_json_number(json, "speedup_over_previous",
                         before ? ratio(before->epoch_seconds, r->epoch_seconds) : 1);
-        cli_json_number(&json, "gflops", r->result.gflops);
-        cli_json_number(&json, "ceiling_gflops", r->result.ceiling_gflops);
-        cli_json_close(&json, '}');
+        cli_json_number(json, "gflops", r->result.gflops);
+        cli_json_number(json, "ceiling_gflops", r->result.ceiling_gflops);
+        cli_json_close(json, '}');
         before = r;
     }
-    cli_json_close(&json, ']');
-    cli_json_close(&json, '}');
+    cli_json_close(json, ']');
 }
 
 static void print_table(int epoch_images, const rung *rungs) {
@@ -169,33 +172,9 @@ static void print_table(int epoch_images, const rung *rungs) {
     cli_table_print(&table, stdout, "");
 }
 
-static int save(cli_session *session, const char *path, const char *net, int epoch_images,
-                const rung *rungs) {
-    char *temporary = NULL;
-    cli_need_memory(asprintf(&temporary, "%s.tmp", path) < 0 ? NULL : temporary);
-    FILE *out = fopen(temporary, "w");
-    int failed = out == NULL;
-    if (out) {
-        write_json(out, net, epoch_images, rungs);
-        failed = ferror(out);
-        failed = fclose(out) != 0 || failed;
-    }
-    failed = failed || rename(temporary, path) != 0;
-    int code = CLI_OK;
-    if (failed) {
-        code = cli_fail(session, "%s: cannot write the table: %s; choose another file with --out", path,
-                        strerror(errno));
-        remove(temporary);
-    } else {
-        cli_note(session, "written to %s", path);
-    }
-    free(temporary);
-    return code;
-}
-
 static int run_ladder(cli_session *session, const cli_arguments *arguments) {
     const char *name = arguments->operands[0] ? arguments->operands[0] : "autoencoder";
-    const char *folder = cli_string(arguments, "data");
+    const char *folder = cli_string(arguments, "data"), *out = cli_string(arguments, "out");
     latent_net *net = NULL;
     latent_dataset *data = NULL;
     rung *rungs = malloc(sizeof all_rungs);
@@ -215,12 +194,16 @@ static int run_ladder(cli_session *session, const cli_arguments *arguments) {
         code = climb(session, arguments, net, data, epoch_images, &rungs[i]);
     }
     if (code == CLI_OK) {
+        ladder measured = {name, epoch_images, rungs};
         if (cli_flag(arguments, "json")) {
-            write_json(stdout, name, epoch_images, rungs);
+            cli_record_print(fill, &measured);
         } else {
             print_table(epoch_images, rungs);
         }
-        code = save(session, cli_string(arguments, "out"), name, epoch_images, rungs);
+        code = cli_record_save(session, out, fill, &measured);
+    }
+    if (code == CLI_OK) {
+        cli_note(session, "written to %s", out);
     }
     latent_dataset_destroy(data);
     latent_net_destroy(net);

@@ -1,9 +1,13 @@
-/* record.h: small JSON files that the program keeps: whole, or the old one stays. */
+/* record.h: files that the program itself writes, most of them JSON: whole, or the old one stays. */
 #ifndef CLI_RECORD_H
 #define CLI_RECORD_H
 
 #include "cli.h"
 #include "json.h"
+
+/* Writes what `put` prints. Returns an exit code. */
+typedef void (*cli_put_fn)(FILE *out, void *user);
+int cli_file_save(cli_session *session, const char *path, cli_put_fn put, void *user);
 
 typedef void (*cli_record_fn)(cli_json *json, void *user);
 

@@ -4,11 +4,9 @@
 #include "svm_job.h"
 #include "table.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const cli_option options[] = {
     {.name = "out",
@@ -75,7 +73,8 @@ static void print(const outcome *o, const char *out) {
     cli_table_print(&table, stdout, "");
 }
 
-static void put_lines(FILE *out, const outcome *o) {
+static void put_lines(FILE *out, void *user) {
+    const outcome *o = user;
     if (o->probability) {
         fputs("labels", out);
         for (int c = 0; c < o->info.classes; c++) {
@@ -90,35 +89,6 @@ static void put_lines(FILE *out, const outcome *o) {
         }
         fputc('\n', out);
     }
-}
-
-/* To a name beside the file's own, then renamed: a reader sees the old file or the new one. */
-static int save(cli_session *session, const char *path, const outcome *o) {
-    char *temporary = NULL;
-    int error = 0;
-    cli_need_memory(asprintf(&temporary, "%s.tmp.%ld", path, (long)getpid()) < 0 ? NULL : temporary);
-    FILE *out = fopen(temporary, "w");
-    if (!out) {
-        error = errno;
-    } else {
-        errno = 0;
-        put_lines(out, o);
-        if (fflush(out) != 0 || ferror(out) || fsync(fileno(out)) != 0) {
-            error = errno ? errno : EIO;
-        }
-        if (fclose(out) != 0 && !error) {
-            error = errno;
-        }
-        if (!error && rename(temporary, path) != 0) {
-            error = errno;
-        }
-    }
-    int code = error ? cli_fail(session, "%s: cannot write: %s", path, strerror(error)) : CLI_OK;
-    if (error) {
-        unlink(temporary);
-    }
-    free(temporary);
-    return code;
 }
 
 static int predict(cli_session *session, const cli_arguments *arguments, latent_svm *svm, outcome *o) {
@@ -167,7 +137,7 @@ static int run(cli_session *session, const cli_arguments *arguments) {
         code = predict(session, arguments, svm, &o);
     }
     if (code == CLI_OK && out) {
-        code = save(session, out, &o);
+        code = cli_file_save(session, out, put_lines, &o);
     }
     if (code == CLI_OK && cli_flag(arguments, "json")) {
         cli_record_print(fill, &o);
