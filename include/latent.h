@@ -342,8 +342,9 @@ typedef struct latent_features_options {
     int l2;          /* 1: every row to length 1 */
     latent_feature_format format;
     int subset;      /* only the first `subset` training images; 0: all */
-    uint64_t memory; /* bytes in which training features may wait for their mean; 0: 4 GiB. With less than
-                        they need the encoder runs twice, to the same bits */
+    uint64_t memory; /* bytes of the backend's memory in which training features may wait for their mean; 0:
+                        4 GiB, and on a device never more than half of what is free. With less than they need
+                        the encoder runs twice, to the same bits */
     latent_features_fn progress; /* or NULL */
     void *user;
 } latent_features_options;

@@ -1,6 +1,7 @@
 /* test_features.c: the encoder over a data set: order, mirror images, mean and deviation, length, files. */
 #include "train_fixture.h"
 
+#include "backend/host.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
 #include "model/features.h"
@@ -172,6 +173,61 @@ static void test_standardize(void **state) {
     free(test);
     free(train_out);
     free(test_out);
+    latent_model_destroy(model);
+}
+
+/* A device that is none: the reference, said to have memory of its own, and counting what goes back and
+ * forth. */
+static struct {
+    lt_backend_type type;
+    int downloads;
+    uint64_t free;
+} device;
+
+static latent_status device_download(latent_context *ctx, lt_backend *backend, void *to, const void *from,
+                                     size_t bytes) {
+    device.downloads++;
+    return lt_host_copy(ctx, backend, to, from, bytes);
+}
+
+static uint64_t device_free(lt_backend *backend) {
+    (void)backend;
+    return device.free;
+}
+
+/* Rows that come over from a device, kept there or computed twice for want of room: the same bits. */
+static void test_device_rows(void **state) {
+    fixture *fx = *state;
+    latent_model *model = fixture_model(fx, 1);
+    latent_features_options options;
+    latent_features_defaults(&options);
+    latent_features_info host = extract(fx, model, &options, fx->run), there;
+    float *wanted[2], *x;
+    static const char *const names[2] = {"train.npy", "test.npy"};
+    for (int i = 0; i < 2; i++) {
+        wanted[i] = read_rows(fx, fx->run, names[i], FIXTURE_IMAGES, WIDTH);
+    }
+    const lt_backend_type *real = model->backend->type;
+    device.type = *real;
+    device.type.host_memory = 0;
+    device.type.download = device_download;
+    device.type.memory_free = device_free;
+    for (int kept = 0; kept <= 1; kept++) {
+        device.free = kept ? (uint64_t)1 << 40 : 1000;
+        device.downloads = 0;
+        model->backend->type = &device.type;
+        there = extract(fx, model, &options, fx->other);
+        model->backend->type = real;
+        assert_true(device.downloads >= 3); /* the statistics, and a chunk of either split */
+        assert_string_equal(there.weights, host.weights);
+        for (int i = 0; i < 2; i++) {
+            x = read_rows(fx, fx->other, names[i], FIXTURE_IMAGES, WIDTH);
+            assert_memory_equal(x, wanted[i], FIXTURE_IMAGES * WIDTH * sizeof *x);
+            free(x);
+        }
+    }
+    free(wanted[0]);
+    free(wanted[1]);
     latent_model_destroy(model);
 }
 
@@ -371,17 +427,12 @@ static void test_hostile_record(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        FIXTURE_TEST(test_order_by_hand),
-        FIXTURE_TEST(test_rows_and_labels),
-        FIXTURE_TEST(test_flip),
-        FIXTURE_TEST(test_standardize),
-        FIXTURE_TEST(test_memory_and_formats),
-        FIXTURE_TEST(test_disk_full),
-        FIXTURE_TEST(test_interrupted),
-        FIXTURE_TEST(test_subset_and_digest),
-        FIXTURE_TEST(test_several_chunks),
-        FIXTURE_TEST(test_refusals),
-        FIXTURE_TEST(test_hostile_record),
+        FIXTURE_TEST(test_order_by_hand),     FIXTURE_TEST(test_device_rows),
+        FIXTURE_TEST(test_rows_and_labels),   FIXTURE_TEST(test_flip),
+        FIXTURE_TEST(test_standardize),       FIXTURE_TEST(test_memory_and_formats),
+        FIXTURE_TEST(test_disk_full),         FIXTURE_TEST(test_interrupted),
+        FIXTURE_TEST(test_subset_and_digest), FIXTURE_TEST(test_several_chunks),
+        FIXTURE_TEST(test_refusals),          FIXTURE_TEST(test_hostile_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,14 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "tensors are used as they lie in the file: this wants a little-endian machine"
 #endif
 
-/* The format's own limit for the header; ours for a file, as it is read into memory. */
+/* The format's own limit for the header; ours for what is read into memory before a look at the header. */
 #define HEADER_MAX ((uint64_t)100000000)
-#define FILE_MAX   ((uint64_t)1 << 36)
+#define UNSEEN_MAX ((size_t)1 << 32)
 
 struct lt_safetensors {
     char *bytes; /* the file, when this object read it */
@@ -279,20 +280,51 @@ done:
     return status;
 }
 
+/* How much may be read: a large file must first have a header that accounts for every byte of it. */
+static latent_status reading_limit(latent_context *ctx, const char *path, size_t *limit) {
+    latent_status status = LATENT_OK;
+    struct stat info;
+    unsigned char *head = NULL;
+    uint64_t header_bytes = 0;
+    lt_safetensors *st = NULL;
+    FILE *file = NULL;
+    *limit = UNSEEN_MAX;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || (uint64_t)info.st_size <= UNSEEN_MAX ||
+        !(file = fopen(path, "rbe"))) {
+        goto done; /* the reader will tell what is wrong */
+    }
+    if (fread(&header_bytes, 1, 8, file) != 8 || header_bytes > HEADER_MAX) {
+        header_bytes = 0; /* and the parser what is wrong with the first bytes */
+    }
+    rewind(file);
+    LT_TRY(lt_calloc(ctx, 1, 8 + (size_t)header_bytes, "a header", (void **)&head));
+    if (fread(head, 1, 8 + (size_t)header_bytes, file) != 8 + header_bytes) {
+        status = lt_fail(ctx, LATENT_ERROR_IO, "%s: cannot read its header: %m", path);
+        goto done;
+    }
+    LT_TRY(lt_st_parse(ctx, head, (size_t)info.st_size, path, &st)); /* it looks at the header alone */
+    *limit = (size_t)info.st_size;
+done:
+    if (file) {
+        fclose(file);
+    }
+    lt_st_destroy(st);
+    free(head);
+    return status;
+}
+
 latent_status lt_st_read(latent_context *ctx, const char *path, lt_safetensors **out) {
+    latent_status status = LATENT_OK;
     char *bytes = NULL;
-    size_t size = 0;
+    size_t size = 0, limit = 0;
     *out = NULL;
-    latent_status status =
-        lt_file_read(ctx, path, FILE_MAX < SIZE_MAX ? (size_t)FILE_MAX : SIZE_MAX, &bytes, &size);
-    if (status == LATENT_OK) {
-        status = lt_st_parse(ctx, bytes, size, path, out);
-    }
-    if (status == LATENT_OK) {
-        (*out)->bytes = bytes;
-    } else {
-        free(bytes);
-    }
+    LT_TRY(reading_limit(ctx, path, &limit));
+    LT_TRY(lt_file_read(ctx, path, limit, &bytes, &size));
+    LT_TRY(lt_st_parse(ctx, bytes, size, path, out));
+    (*out)->bytes = bytes;
+    bytes = NULL;
+done:
+    free(bytes);
     return status;
 }
 

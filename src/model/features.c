@@ -9,50 +9,13 @@
  */
 #include "model/features.h"
 
-#include "base/file.h"
 #include "base/hash.h"
-#include "io/npy.h"
-#include "model/model.h"
+#include "model/extraction.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/statvfs.h>
 #include <time.h>
-
-typedef struct chunk { /* that is being written */
-    int split;
-    const float *rows;
-    size_t n;
-    latent_status status;
-    pthread_t thread;
-    int started;
-} chunk;
-
-typedef struct extraction {
-    latent_context *ctx;
-    latent_model *model;
-    lt_backend *backend; /* the model's */
-    const latent_features_options *options;
-    const latent_dataset *data;
-    latent_dataset_info set;
-    size_t width; /* of the latent */
-    int count[2];
-    int chunk;               /* images */
-    float *rows[2];          /* [b] a chunk to be computed while the other is written */
-    float *host[2];          /* the chunks on the host, where the backend's memory is elsewhere */
-    float *kept;             /* [b] all training rows, or NULL */
-    float *mean, *deviation; /* NULL: not standardized */
-    float *scaling;          /* [b] both of them */
-    lt_npy_writer *npy[2];
-    lt_writer *raw[2];
-    chunk writing;
-    latent_context writer; /* the writing thread's */
-    int done, total;       /* images, for the progress; both passes count */
-    latent_features_info *info;
-} extraction;
 
 static double now(void) {
     struct timespec t;
@@ -64,7 +27,7 @@ void latent_features_defaults(latent_features_options *out) {
     *out = (latent_features_options){.flip = 1, .standardize = 1, .l2 = 1};
 }
 
-static void report(extraction *e, int split, int images) {
+static void report(lt_extraction *e, int split, int images) {
     e->done += images;
     if (e->options->progress) {
         e->options->progress(e->options->user, (latent_split)split, e->done, e->total);
@@ -79,7 +42,7 @@ static double lap(double *began) {
 }
 
 /* Rows [first, first + n) of a split as the encoder gives them, mirror image included. */
-static latent_status encode_chunk(extraction *e, int split, int first, int n, float *rows) {
+static latent_status encode_chunk(lt_extraction *e, int split, int first, int n, float *rows) {
     const lt_backend_type *type = e->backend->type;
     latent_status status = LATENT_OK;
     lt_backend_data *data = NULL;
@@ -100,12 +63,12 @@ done:
     return status;
 }
 
-static int chunk_size(const extraction *e, int split, int first) {
+static int chunk_size(const lt_extraction *e, int split, int first) {
     return e->count[split] - first < e->chunk ? e->count[split] - first : e->chunk;
 }
 
 /* From sums of squared distances to deviations, and both to where rows are scaled. */
-static latent_status set_scaling(extraction *e, const double *columns) {
+static latent_status set_scaling(lt_extraction *e, const double *columns) {
     const lt_backend_type *type = e->backend->type;
     latent_status status = LATENT_OK;
     double *sums = NULL, freedom = e->count[LATENT_TRAIN] > 1 ? e->count[LATENT_TRAIN] - 1 : 1;
@@ -127,7 +90,7 @@ done:
 }
 
 /* The first pass: mean and deviation of the training rows, which stay in `kept` if there is one. */
-static latent_status measure(extraction *e) {
+static latent_status measure(lt_extraction *e) {
     const lt_backend_type *type = e->backend->type;
     latent_status status = LATENT_OK;
     double *columns = NULL; /* [b] means, then sums of squared distances */
@@ -154,8 +117,8 @@ done:
 
 /* The thread that writes a chunk. Its failures go to a context of its own until it is joined. */
 static void *write_chunk(void *user) {
-    extraction *e = user;
-    chunk *c = &e->writing;
+    lt_extraction *e = user;
+    lt_chunk *c = &e->writing;
     c->status = e->npy[c->split]
                     ? lt_npy_put(&e->writer, e->npy[c->split], c->rows, c->n * e->width)
                     : lt_writer_put(&e->writer, e->raw[c->split], c->rows, c->n * e->width * sizeof *c->rows);
@@ -163,7 +126,7 @@ static void *write_chunk(void *user) {
 }
 
 /* Waits until the chunk before is written. */
-static latent_status finish_writing(extraction *e) {
+static latent_status finish_writing(lt_extraction *e) {
     double began = now();
     if (e->writing.started) {
         pthread_join(e->writing.thread, NULL);
@@ -174,10 +137,10 @@ static latent_status finish_writing(extraction *e) {
     return status == LATENT_OK ? status : lt_fail(e->ctx, status, "%s", e->writer.message);
 }
 
-static latent_status start_writing(extraction *e, int split, const float *rows, size_t n) {
+static latent_status start_writing(lt_extraction *e, int split, const float *rows, size_t n) {
     latent_status status = finish_writing(e);
     if (status == LATENT_OK) {
-        e->writing = (chunk){.split = split, .rows = rows, .n = n};
+        e->writing = (lt_chunk){.split = split, .rows = rows, .n = n};
         e->writing.started = pthread_create(&e->writing.thread, NULL, write_chunk, e) == 0;
         if (!e->writing.started) {
             write_chunk(e);
@@ -186,7 +149,7 @@ static latent_status start_writing(extraction *e, int split, const float *rows, 
     return status;
 }
 
-static latent_status finish_chunk(extraction *e, int split, int first, size_t n, float *rows) {
+static latent_status finish_chunk(lt_extraction *e, int split, int first, size_t n, float *rows) {
     lt_rows_finish_call call = {.rows = rows,
                                 .n = n,
                                 .width = e->width,
@@ -207,7 +170,7 @@ static latent_status finish_chunk(extraction *e, int split, int first, size_t n,
     return status;
 }
 
-static latent_status write_split(extraction *e, int split) {
+static latent_status write_split(lt_extraction *e, int split) {
     latent_status status = LATENT_OK;
     const float *kept = split == LATENT_TRAIN ? e->kept : NULL;
     for (int first = 0, turn = 0; first < e->count[split]; first += e->chunk, turn = !turn) {
@@ -235,7 +198,7 @@ done:
     return status;
 }
 
-static latent_status open_files(extraction *e, const lt_feature_paths *paths) {
+static latent_status open_files(lt_extraction *e, const lt_feature_paths *paths) {
     latent_status status = LATENT_OK;
     for (int split = 0; split < 2; split++) {
         if (e->options->format == LATENT_RAW) {
@@ -250,7 +213,7 @@ done:
 }
 
 /* Both files are on the disk before the folder changes: a full disk leaves the old features as they were. */
-static latent_status sync_files(extraction *e) {
+static latent_status sync_files(lt_extraction *e) {
     latent_status status = LATENT_OK;
     double began = now();
     for (int split = 0; split < 2; split++) {
@@ -261,7 +224,7 @@ done:
     return status;
 }
 
-static latent_status place_files(extraction *e, const char *folder, const lt_feature_paths *paths) {
+static latent_status place_files(lt_extraction *e, const char *folder, const lt_feature_paths *paths) {
     latent_status status = LATENT_OK;
     double began = now();
     LT_TRY(lt_feature_files_begin(e->ctx, folder));
@@ -283,125 +246,20 @@ done:
     return status;
 }
 
-/* Refuses at once what the disk cannot hold: both sets of files exist together for a moment. */
-static latent_status check_space(const extraction *e, const char *folder) {
-    struct statvfs disk;
-    uint64_t rows = (uint64_t)e->count[0] + (uint64_t)e->count[1];
-    uint64_t wanted = rows * e->width * sizeof(float);
-    if (statvfs(folder, &disk) != 0 || disk.f_frsize == 0) {
-        return LATENT_OK; /* then the write will tell */
-    }
-    uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
-    if (left < wanted) {
-        return lt_fail(e->ctx, LATENT_ERROR_IO,
-                       "%s: the features need %" PRIu64 " MB and the disk has %" PRIu64
-                       " MB left; make room, choose another folder or take fewer images",
-                       folder, wanted / 1000000 + 1, left / 1000000);
-    }
-    return LATENT_OK;
-}
-
-static latent_status check_request(extraction *e, const latent_features_options *options) {
-    latent_context *ctx = e->ctx;
-    if (e->model->net->latent < 0) {
-        return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
-                       "the net '%s' has no latent line, so it has no features; add one after the op whose "
-                       "output they are",
-                       e->model->net->name);
-    }
-    if (options->subset < 0 || options->subset > e->set.count[LATENT_TRAIN]) {
-        return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "a subset of %d images: %s has %d training images",
-                       options->subset, e->set.path, e->set.count[LATENT_TRAIN]);
-    }
-    if (e->set.count[LATENT_TRAIN] < 1) {
-        return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "%s: no training images to encode", e->set.path);
-    }
-    return lt_model_check_data(ctx, e->model->net, e->data);
-}
-
-/* Room for all training rows, if it is allowed and there; without it the encoder runs twice. */
-static void keep_training_rows(extraction *e) {
-    const lt_backend_type *type = e->backend->type;
-    uint64_t all = (uint64_t)e->count[0] * e->width * sizeof(float);
-    uint64_t allowed = e->options->memory ? e->options->memory : (uint64_t)4 << 30;
-    if (type->memory_free && allowed > type->memory_free(e->backend) / 2) { /* the plan wants the rest */
-        allowed = type->memory_free(e->backend) / 2;
-    }
-    if (e->options->standardize && all <= allowed &&
-        type->alloc(e->ctx, e->backend, (size_t)all, (void **)&e->kept) != LATENT_OK) {
-        e->ctx->message[0] = 0; /* nothing has failed */
-    }
-}
-
-static latent_status prepare(extraction *e) {
-    latent_status status = LATENT_OK;
-    const lt_backend_type *type = e->backend->type;
-    e->width = lt_shape_count(e->model->net->ops[e->model->net->latent].out);
-    e->count[0] = e->options->subset ? e->options->subset : e->set.count[LATENT_TRAIN];
-    e->count[1] = e->set.count[LATENT_TEST];
-    e->chunk = 10 * lt_encode_batch(e->backend);
-    size_t bytes = (size_t)e->chunk * e->width * sizeof(float);
-    for (int i = 0; i < 2; i++) {
-        LT_TRY(type->alloc(e->ctx, e->backend, bytes, (void **)&e->rows[i]));
-        if (!type->host_memory) {
-            LT_TRY(lt_alloc(e->ctx, bytes, "a chunk of features", (void **)&e->host[i]));
-        }
-    }
-    LT_TRY(lt_model_encode_ready(e->ctx, e->model)); /* before rows are kept: it takes its memory first */
-    keep_training_rows(e);
-    e->total = e->count[0] + e->count[1];
-    e->total += e->options->standardize && !e->kept ? e->count[0] : 0;
-    *e->info = (latent_features_info){.count = {e->count[0], e->count[1]},
-                                      .width = (int)e->width,
-                                      .flip = e->options->flip,
-                                      .standardize = e->options->standardize,
-                                      .l2 = e->options->l2,
-                                      .format = e->options->format};
-    if (strlen(e->set.path) >= sizeof e->info->data) {
-        status = lt_fail(e->ctx, LATENT_ERROR_ARGUMENT, "%s: the path is longer than %zu bytes", e->set.path,
-                         sizeof e->info->data - 1);
-        goto done;
-    }
-    strcpy(e->info->data, e->set.path);
-    LT_TRY(latent_model_digest(e->ctx, e->model, e->info->weights));
-done:
-    return status;
-}
-
-static void release(extraction *e) {
-    if (e->writing.started) { /* something else failed meanwhile */
-        pthread_join(e->writing.thread, NULL);
-    }
-    for (int split = 0; split < 2; split++) {
-        lt_npy_abort(e->npy[split]);
-        lt_writer_abort(e->raw[split]);
-    }
-    float *const blocks[] = {e->rows[0], e->rows[1], e->kept, e->scaling};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
-        if (blocks[i]) {
-            e->backend->type->free(e->backend, blocks[i]);
-        }
-    }
-    free(e->host[0]);
-    free(e->host[1]);
-    free(e->mean);
-    free(e->deviation);
-}
-
 latent_status latent_features_extract(latent_context *ctx, latent_model *model, const latent_dataset *data,
                                       const latent_features_options *options, const char *folder,
                                       latent_features_info *out) {
     latent_status status = LATENT_OK;
     lt_feature_paths paths = {0};
-    extraction e = {
+    lt_extraction e = {
         .ctx = ctx, .model = model, .backend = model->backend, .options = options, .data = data, .info = out};
     memset(out, 0, sizeof *out);
     latent_dataset_get_info(data, &e.set);
-    LT_TRY(check_request(&e, options));
-    LT_TRY(prepare(&e));
+    LT_TRY(lt_extraction_check(&e));
+    LT_TRY(lt_extraction_prepare(&e));
     LT_TRY(lt_feature_paths_make(ctx, folder, options->format, &paths));
     LT_TRY(lt_folder_create(ctx, folder));
-    LT_TRY(check_space(&e, folder));
+    LT_TRY(lt_extraction_check_space(&e, folder));
     LT_TRY(open_files(&e, &paths));
     if (options->standardize) {
         LT_TRY(measure(&e));
@@ -411,7 +269,7 @@ latent_status latent_features_extract(latent_context *ctx, latent_model *model, 
     LT_TRY(sync_files(&e));
     LT_TRY(place_files(&e, folder, &paths));
 done:
-    release(&e);
+    lt_extraction_release(&e);
     lt_feature_paths_free(&paths);
     return status;
 }

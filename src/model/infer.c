@@ -207,6 +207,10 @@ latent_status lt_model_encode_rows(latent_context *ctx, latent_model *model, con
                                  .x = plan->nodes[0].y};
         for (gather.mirror = 0; gather.mirror <= (flip != 0); gather.mirror++) {
             LT_TRY(encode_batch(ctx, model, plan, &gather, rows + (size_t)first * width));
+            if (ctx->interrupted) {
+                status = lt_fail(ctx, LATENT_INTERRUPTED, "interrupted; no features were written");
+                goto done;
+            }
         }
         LT_TRY(model->backend->type->step_next(ctx, model->backend));
     }

@@ -167,7 +167,9 @@ latent_status lt_svm_model_build(const lt_svm_training *t, latent_svm **out) {
         /* The rows are at hand, so that the first prediction need not send the vectors. Where it fails, for
          * want of memory mostly, the first prediction makes the machine or says why it cannot. A linear
          * machine is a sum over the vectors, whose bits depend on their order: it waits for the model's. */
-        (void)lt_svm_machine_make(t->ctx, svm, t->engine, &t->set.there, b.row, &svm->machine);
+        if (lt_svm_machine_make(t->ctx, svm, t->engine, &t->set.there, b.row, &svm->machine) != LATENT_OK) {
+            t->ctx->message[0] = 0; /* nothing has failed */
+        }
     }
     *out = svm;
     svm = NULL;

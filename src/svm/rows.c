@@ -139,7 +139,11 @@ latent_status lt_svm_rows_upload(latent_context *ctx, lt_backend *backend, const
     status = backend->type->alloc(ctx, backend, bytes, copy);
     if (status != LATENT_OK) {
         *copy = NULL;
-        return status == LATENT_ERROR_MEMORY ? LATENT_OK : status; /* piece by piece, for every pass */
+        if (status == LATENT_ERROR_MEMORY) { /* piece by piece, for every pass */
+            ctx->message[0] = 0;
+            status = LATENT_OK;
+        }
+        return status;
     }
     for (size_t at = 0; at < bytes; at += PIECE) {
         size_t part = bytes - at < PIECE ? bytes - at : PIECE;

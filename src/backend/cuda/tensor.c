@@ -7,6 +7,7 @@
 
 #include "backend/cuda/generation.h"
 
+#include <limits.h>
 #include <string.h>
 
 static int divide_up(int a, int b) {
@@ -47,6 +48,9 @@ static int fuses_loss(const lt_conv *conv) {
 static latent_status prepare(latent_context *ctx, lt_cuda *cuda, const lt_conv_call *call) {
     latent_status status = LATENT_OK;
     lt_tensor_forward forward = describe(call->conv, call->x_type);
+    if ((uint64_t)forward.slices * (uint64_t)forward.columns * LT_TENSOR_SLICE > INT_MAX) {
+        goto done; /* forward() says so */
+    }
     lt_launch_tensor_pack(cuda->stream, &forward, call->w, call->persist);
     LT_LAUNCHED("tensor_pack");
 done:
@@ -61,6 +65,15 @@ static latent_status forward(latent_context *ctx, lt_cuda *cuda, const lt_conv_c
     forward.packed = call->persist;
     forward.b = call->b;
     forward.y = call->y;
+    if ((uint64_t)call->n * (uint64_t)call->conv->PH * (uint64_t)call->conv->PW > INT_MAX ||
+        (uint64_t)forward.slices * (uint64_t)forward.columns * LT_TENSOR_SLICE > INT_MAX) {
+        status = lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
+                         "%s: %d images of %dx%d and %d filters of %dx%dx%d are too many for the kernels "
+                         "'tensor'; leave the precision out or say fp32",
+                         call->name ? call->name : "a conv", call->n, call->conv->PH, call->conv->PW,
+                         call->conv->K, call->conv->R, call->conv->S, call->conv->C);
+        goto done;
+    }
     if (call->n > 0) {
         lt_launch_tensor_forward(cuda->stream, &forward);
         LT_LAUNCHED("tensor_forward");
@@ -84,8 +97,15 @@ latent_status lt_tensor_open(latent_context *ctx, lt_cuda *cuda) {
     if (major < 8) {
         status =
             lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
-                    "the kernels 'tensor' need a GPU with bf16 tensor cores (sm_80 or newer), and device %d "
-                    "(%s) has none; leave the precision out or say fp32",
+                    "the kernels 'tensor' need a GPU with bf16 tensor cores (sm_80 or newer), and device "
+                    "%d (%s) has none; leave the precision out or say fp32",
+                    cuda->device, cuda->name);
+    } else if (!lt_tensor_code_check()) {
+        status =
+            lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
+                    "the kernels 'tensor' were not built for device %d (%s): this build's code for it is "
+                    "that of GPUs older than sm_80; configure with LATENT_CUDA_ARCHS of the device, or "
+                    "leave the precision out",
                     cuda->device, cuda->name);
     }
 done:

@@ -34,7 +34,9 @@ typedef struct lt_tensor_forward {
 /* packed = bf16 of w[K][R][S][C], zeros where there is none. */
 void lt_launch_tensor_pack(cudaStream_t stream, const lt_tensor_forward *call, const float *w,
                            uint16_t *packed);
-/* y = pool2(relu(conv(x) + b)) */
+/* 1: the code that this build has for the current device uses tensor cores. */
+int lt_tensor_code_check(void);
+/* y = pool2(relu(conv(x) + b)); outputs of a call and packed weights are fewer than 2^31. */
 void lt_launch_tensor_forward(cudaStream_t stream, const lt_tensor_forward *call);
 
 #ifdef __cplusplus

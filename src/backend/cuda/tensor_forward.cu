@@ -343,3 +343,11 @@ extern "C" void lt_launch_tensor_forward(cudaStream_t stream, const lt_tensor_fo
         launch<false>(stream, call, grid);
     }
 }
+
+/* Code for older architectures, which a build may hold as PTX for all newer ones, has empty kernels. */
+extern "C" int lt_tensor_code_check(void) {
+    cudaFuncAttributes attributes;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, (const void *)forward_taps<false>);
+    (void)cudaGetLastError();
+    return error == cudaSuccess && attributes.ptxVersion >= 80;
+}
