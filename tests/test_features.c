@@ -394,6 +394,23 @@ static void test_refusals(void **state) {
     assert_refused(fx, latent_features_extract(fx->ctx, model, fx->data, &options, fx->run, &info),
                    LATENT_ERROR_NUMERIC, "training image 0 has features that are not finite");
     assert_int_equal(entries(fx->run), 0);
+    /* Only images 3 and 7 are not black: it is 3 that is named, also where a mean of all rows is taken. */
+    const float none[4] = {0};
+    float huge[4 * 3 * 3 * 3];
+    for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
+        huge[i] = 3e38f;
+    }
+    OK(fx, latent_model_write_tensor(fx->ctx, model, 0, huge));
+    OK(fx, latent_model_write_tensor(fx->ctx, model, 1, none));
+    memset(fx->data->images[LATENT_TRAIN], 0, FIXTURE_IMAGES * LT_CIFAR_IMAGE);
+    memset(fx->data->images[LATENT_TRAIN] + 3 * LT_CIFAR_IMAGE, 255, LT_CIFAR_IMAGE);
+    memset(fx->data->images[LATENT_TRAIN] + 7 * LT_CIFAR_IMAGE, 255, LT_CIFAR_IMAGE);
+    for (int all = 0; all <= 1; all++) {
+        options.flip = options.standardize = options.l2 = all;
+        assert_refused(fx, latent_features_extract(fx->ctx, model, fx->data, &options, fx->run, &info),
+                       LATENT_ERROR_NUMERIC, "training image 3 has features that are not finite");
+        assert_int_equal(entries(fx->run), 0);
+    }
     latent_model_destroy(model);
 }
 

@@ -78,6 +78,9 @@ static latent_status set_scaling(lt_extraction *e, const double *columns) {
     LT_TRY(lt_alloc(e->ctx, bytes, "column deviations", (void **)&e->deviation));
     LT_TRY(type->download(e->ctx, e->backend, sums, columns, 2 * e->width * sizeof *sums));
     for (size_t i = 0; i < e->width; i++) {
+        if (!isfinite(sums[i])) { /* nor is some row: as it came, the second pass finds it */
+            goto done;
+        }
         e->mean[i] = (float)sums[i];
         e->deviation[i] = (float)sqrt(sums[e->width + i] / freedom);
     }
