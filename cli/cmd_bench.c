@@ -4,7 +4,7 @@
 #include "cli.h"
 #include "format.h"
 #include "json.h"
-#include "rows.h"
+#include "option_rows.h"
 #include "times.h"
 
 #include <errno.h>

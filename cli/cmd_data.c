@@ -2,7 +2,7 @@
 #include "cli.h"
 #include "format.h"
 #include "json.h"
-#include "rows.h"
+#include "option_rows.h"
 #include "table.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
  */
 #include "cli.h"
 #include "format.h"
+#include "option_rows.h"
 #include "record.h"
-#include "rows.h"
 #include "score_job.h"
 #include "table.h"
 

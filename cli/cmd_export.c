@@ -3,7 +3,7 @@
  */
 #include "cli.h"
 #include "format.h"
-#include "rows.h"
+#include "option_rows.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "cli.h"
 #include "feature_job.h"
 #include "format.h"
+#include "option_rows.h"
 #include "record.h"
-#include "rows.h"
 #include "table.h"
 #include "train_job.h"
 

@@ -5,8 +5,8 @@
  */
 #include "cli.h"
 #include "format.h"
+#include "option_rows.h"
 #include "record.h"
-#include "rows.h"
 #include "table.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* cmd_profile.c: `latent profile`: which kernel ran each op on this engine, and what it took. */
 #include "cli.h"
 #include "json.h"
-#include "rows.h"
+#include "option_rows.h"
 #include "times.h"
 
 #include <stdlib.h>

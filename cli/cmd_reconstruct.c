@@ -1,7 +1,7 @@
 /* cmd_reconstruct.c: `latent reconstruct`: a picture of what a model makes of one image per class. */
 #include "cli.h"
 #include "format.h"
-#include "rows.h"
+#include "option_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

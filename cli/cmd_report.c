@@ -1,6 +1,6 @@
 /* cmd_report.c: `latent report`: what is known about one run, or several, as a page to look at. */
 #include "cli.h"
-#include "rows.h"
+#include "option_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>

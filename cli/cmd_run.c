@@ -6,9 +6,9 @@
  */
 #include "feature_job.h"
 #include "format.h"
+#include "option_rows.h"
 #include "pipeline.h"
 #include "record.h"
-#include "rows.h"
 #include "svm_job.h"
 #include "table.h"
 #include "train_job.h"

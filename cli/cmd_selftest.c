@@ -1,7 +1,7 @@
 /* cmd_selftest.c: `latent selftest`: is this engine right on this machine? */
 #include "cli.h"
 #include "json.h"
-#include "rows.h"
+#include "option_rows.h"
 #include "table.h"
 
 #include <string.h>

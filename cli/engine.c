@@ -2,7 +2,7 @@
  * backend that was not compiled in are read all the same; the library says what it lacks.
  */
 #include "cli.h"
-#include "rows.h"
+#include "option_rows.h"
 
 static const cli_option engine_options[] = {
     {.name = "backend",

@@ -1,5 +1,5 @@
 /* svm_input.c: features and labels for `latent svm`, from wherever they lie. */
-#include "rows.h"
+#include "option_rows.h"
 #include "svm_job.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* svm_options.c: the options of `latent svm train` and `latent svm grid`, some of which `latent run`
  * has, too.
  */
-#include "rows.h"
+#include "option_rows.h"
 #include "svm_job.h"
 
 #include <math.h>

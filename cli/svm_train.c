@@ -1,7 +1,7 @@
 /* svm_train.c: `latent svm train`. */
 #include "format.h"
+#include "option_rows.h"
 #include "record.h"
-#include "rows.h"
 #include "svm_job.h"
 #include "table.h"
 

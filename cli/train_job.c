@@ -3,7 +3,7 @@
  * recipe and the data are known to be good.
  */
 #include "train_job.h"
-#include "rows.h"
+#include "option_rows.h"
 
 #include "format.h"
 

@@ -1,11 +1,11 @@
-/* rows.h: the options that mean the same in every command that has them.
+/* option_rows.h: the options that mean the same in every command that has them.
  *
  * Each is written here once, with its letter, range, default and words, and a command's table names it among
  * its own rows. What a command says for itself goes into the parentheses:
  * CLI_ROW_DATA(.otherwise = "images of noise"). An option that shares a name only has its row at its command.
  */
-#ifndef CLI_ROWS_H
-#define CLI_ROWS_H
+#ifndef CLI_OPTION_ROWS_H
+#define CLI_OPTION_ROWS_H
 
 #include "options.h"
 
