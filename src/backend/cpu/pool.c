@@ -20,7 +20,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LOOKS = 1000, HELPERS_BITS = 12, HELPERS_MAX = (1 << HELPERS_BITS) - 1 };
+enum {
+    LOOKS = 6000, /* about a quarter of a millisecond */
+    HELPERS_BITS = 12,
+    HELPERS_MAX = (1 << HELPERS_BITS) - 1
+};
 
 typedef struct helper {
     lt_cpu_pool *pool;
