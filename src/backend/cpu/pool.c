@@ -1,9 +1,9 @@
 /* pool.c: threads that share the tasks of one loop after another.
  *
- * A training step is some fifty short loops, so who waits for the next one, or for the last task of this one,
- * looks for a few microseconds and then sleeps. That is what OpenMP does not let a library choose: its
- * threads look for milliseconds, and where other programs want the same cores, whoever is waited for stands
- * behind those who wait; a small net's step then took a hundred times as long.
+ * A training step is dozens of short loops, so who waits for the next one, or for the last task of this one,
+ * looks for a while and then sleeps. How long is what OpenMP does not let a library choose: its threads look
+ * for milliseconds, and where other programs want the same cores, whoever is waited for stands behind those
+ * who wait (docs/design.md has figures).
  *
  * `call` is the number of the loop and how many helpers it wants, in one word: a helper that is not wanted
  * reads nothing else, so that the caller need not wait for it.
