@@ -89,6 +89,12 @@ static const op_case op_cases[] = {
     {"wide 5x5",                    2,  4, 141, 17,   5, 5, 5, 1, {SAME},       BIAS | RELU},
     {"wide up2 5x3, pool2",         1,  2,  71,  5,   7, 5, 3, 1, {SAME},       BIAS | RELU | UP2 | POOL2},
     {"wide stride 2",               1,  9, 139, 33,  20, 3, 3, 2, {SAME},       BIAS},
+    {"C 1, K 20, pool2",            2,  9, 11,   1,  20, 3, 3, 1, {SAME},       BIAS | RELU | POOL2},
+    {"C 2, 4x4",                    2,  5,  6,   2,   8, 4, 4, 1, {SAME},       BIAS},
+    {"C 3, K 140",                  1,  5,  5,   3, 140, 3, 3, 1, {SAME},       BIAS | RELU},
+    {"C 32, stride 2",              2,  9,  7,  32,  40, 3, 3, 2, {SAME},       BIAS | RELU},
+    {"C 32, up2 pool2, K 20",       2,  4,  3,  32,  20, 5, 5, 1, {SAME},       BIAS | RELU | UP2 | POOL2},
+    {"C 32, 7x7",                   1,  6,  5,  32,  12, 7, 7, 1, {SAME},       BIAS | RELU},
 };
 /* clang-format on */
 

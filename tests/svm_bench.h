@@ -215,6 +215,7 @@ static inline size_t bench_size(const lt_svm_problem *p) {
 /* ---- A test program over backends ---- */
 
 static const char *bench_backend; /* the one under test */
+static int bench_small;           /* `--small`: few rows and steps, for tools that slow kernels down */
 
 static inline latent_context *bench_context(void) {
     latent_context *ctx = NULL;
@@ -225,11 +226,13 @@ static inline latent_context *bench_context(void) {
 /* Runs the tests on the backends of the host, or with --backend NAME on that one; 77 when it cannot run here.
  */
 static inline int bench_main(int argc, char **argv, const struct CMUnitTest *tests, size_t count) {
+    bench_small = argc > 1 && strcmp(argv[argc - 1], "--small") == 0;
+    argc -= bench_small;
     const char *only = argc == 3 && strcmp(argv[1], "--backend") == 0 ? argv[2] : NULL;
     latent_backend_info info;
     int failed = 0, ran = 0;
     if (argc != 1 && !only) {
-        fprintf(stderr, "usage: %s [--backend NAME]\n", argv[0]);
+        fprintf(stderr, "usage: %s [--backend NAME] [--small]\n", argv[0]);
         return 2;
     }
     for (int i = 0; latent_backend_get_info(i, &info); i++) {

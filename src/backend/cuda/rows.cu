@@ -8,7 +8,7 @@
 
 #include <cuda_bf16.h>
 
-enum { TILE = 32, TILE_ROWS = 8, COLUMN_THREADS = 32, AHEAD = 16, FINISH_THREADS = 256 };
+enum { TILE = 32, TILE_ROWS = 8, COLUMN_THREADS = 32, AHEAD = 32, FINISH_THREADS = 256 };
 
 __device__ static inline float widen(float x) {
     return x;
@@ -53,31 +53,34 @@ extern "C" void lt_launch_rows_gather(cudaStream_t stream, lt_dtype type, const 
     }
 }
 
-/* A thread per column. Rows are fetched AHEAD at a time: nothing else hides the way to memory here. */
+/* A thread per column. Rows are fetched AHEAD at a time: nothing else hides the way to memory here. Every
+ * column wants the same quotients, so that each lane divides once for all. */
 __global__ static void add_columns(const float *rows, size_t n, size_t width, uint64_t before, double *means,
                                    double *m2s) {
     size_t column = (size_t)blockIdx.x * COLUMN_THREADS + threadIdx.x;
-    if (column >= width) {
-        return;
-    }
-    double mean = means[column], m2 = m2s[column];
+    bool there = column < width;
+    double mean = there ? means[column] : 0, m2 = there ? m2s[column] : 0;
     for (size_t first = 0; first < n; first += AHEAD) {
         float x[AHEAD];
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
-            x[i] = first + i < n ? rows[(first + i) * width + column] : 0;
+            x[i] = there && first + i < n ? rows[(first + i) * width + column] : 0;
         }
+        double mine = 1.0 / (double)(before + first + threadIdx.x + 1);
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
+            double share = __shfl_sync(~0u, mine, i);
             if (first + i < n) {
-                double share = 1.0 / (double)(before + first + i + 1), distance = __dsub_rn(x[i], mean);
+                double distance = __dsub_rn(x[i], mean);
                 mean = __dadd_rn(mean, __dmul_rn(distance, share));
                 m2 = __dadd_rn(m2, __dmul_rn(distance, __dsub_rn(x[i], mean)));
             }
         }
     }
-    means[column] = mean;
-    m2s[column] = m2;
+    if (there) {
+        means[column] = mean;
+        m2s[column] = m2;
+    }
 }
 
 extern "C" void lt_launch_rows_columns(cudaStream_t stream, const lt_rows_columns_call *call) {

@@ -17,7 +17,7 @@ static int divide_up(int a, int b) {
 /* Slices for any type of x: the memory is asked for before the type is known to be bf16. */
 static lt_tensor_forward describe(const lt_conv *conv, lt_dtype x_type) {
     lt_tensor_forward call = {.conv = *conv, .x_type = x_type};
-    call.flat = conv->C % LT_TENSOR_SLICE != 0 || x_type != LT_BF16;
+    call.flat = conv->C % LT_TENSOR_SLICE != 0 || conv->R * conv->S > LT_TENSOR_TAPS || x_type != LT_BF16;
     call.slices = divide_up(conv->R * conv->S * conv->C, LT_TENSOR_SLICE);
     call.columns = divide_up(conv->K, LT_TENSOR_TILE) * LT_TENSOR_TILE;
     return call;

@@ -1,9 +1,9 @@
 /* tensor.h: what the host tells the kernels of the generation `tensor`. C and C++ read it.
  *
  * A conv is the product of pixels by depth and depth by filters. Depth is walked in slices of 32: where C is
- * a multiple of 32 (and x is bf16), a slice is 32 channels of one tap, the taps of a block of channels one
- * after the other, because they read nearly the same pixels; else the taps and channels are one long row,
- * `flat`.
+ * a multiple of 32 (and x is bf16, and taps are at most 32), a slice is 32 channels of one tap, the taps of a
+ * block of channels one after the other, because they read nearly the same pixels; else the taps and channels
+ * are one long row, `flat`.
  */
 #ifndef LT_BACKEND_CUDA_TENSOR_H
 #define LT_BACKEND_CUDA_TENSOR_H
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-enum { LT_TENSOR_TILE = 128, LT_TENSOR_SLICE = 32 };
+enum { LT_TENSOR_TILE = 128, LT_TENSOR_SLICE = 32, LT_TENSOR_TAPS = 32 };
 
 typedef struct lt_tensor_forward {
     lt_conv conv;
@@ -26,7 +26,7 @@ typedef struct lt_tensor_forward {
     int columns; /* filters, rounded up to whole tiles */
     lt_dtype x_type;
     const void *x;
-    const uint16_t *packed; /* bf16 [slice][column][32] */
+    const uint16_t *packed; /* bf16 [slice][column][32], filters in the kernels' order */
     const float *b;         /* or NULL */
     uint16_t *y;            /* bf16 */
 } lt_tensor_forward;
