@@ -1,35 +1,49 @@
-/* record.c: writes to a name beside the file's own, flushes it to the disk and renames it. */
+/* record.c: what a command prints is gathered first and then written by the library, whole or not at all.
+ * Terminals, pipes and stdout cannot be replaced by a file; what goes there is simply written.
+ */
 #include "record.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
+
+int cli_is_stdout(const char *path) {
+    struct stat there, own;
+    return stat(path, &there) == 0 && fstat(fileno(stdout), &own) == 0 && there.st_dev == own.st_dev &&
+           there.st_ino == own.st_ino;
+}
+
+/* A terminal, a pipe, /dev/null. */
+static int is_stream(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode));
+}
+
+/* To a stream that is there already. */
+static int write_stream(cli_session *session, const char *path, const char *text, size_t bytes) {
+    int own = cli_is_stdout(path);
+    FILE *out = own ? stdout : fopen(path, "w");
+    int error = !out ? errno : fwrite(text, 1, bytes, out) == bytes && fflush(out) == 0 ? 0 : errno;
+    if (out && !own && fclose(out) != 0 && !error) {
+        error = errno;
+    }
+    return error ? cli_fail(session, "%s: cannot write: %s", path, strerror(error)) : CLI_OK;
+}
 
 int cli_file_save(cli_session *session, const char *path, cli_put_fn put, void *user) {
-    char *temporary = NULL;
-    cli_need_memory(asprintf(&temporary, "%s.tmp.%ld", path, (long)getpid()) < 0 ? NULL : temporary);
-    FILE *out = fopen(temporary, "w");
-    int error = out ? 0 : errno;
-    if (out) {
-        errno = 0;
-        put(out, user);
-        if (fflush(out) != 0 || ferror(out) || fsync(fileno(out)) != 0) {
-            error = errno ? errno : EIO;
-        }
-        if (fclose(out) != 0 && !error) {
-            error = errno;
-        }
-        if (!error && rename(temporary, path) != 0) {
-            error = errno;
-        }
-    }
-    int code = CLI_OK;
-    if (error) {
-        code = cli_fail(session, "%s: cannot write: %s", path, strerror(error));
-        unlink(temporary);
-    }
-    free(temporary);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *gathered = open_memstream(&text, &bytes);
+    cli_need_memory(gathered);
+    put(gathered, user);
+    int failed = ferror(gathered);
+    failed |= fclose(gathered) != 0;
+    cli_need_memory(failed ? NULL : text);
+    int code = cli_is_stdout(path) || is_stream(path)
+                   ? write_stream(session, path, text, bytes)
+                   : cli_status(session, latent_file_write(session->ctx, path, text, bytes));
+    free(text);
     return code;
 }
 

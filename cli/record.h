@@ -5,6 +5,9 @@
 #include "cli.h"
 #include "json.h"
 
+/* 1 when the path is where the program's own output goes: /dev/stdout, the terminal, the file behind '>'. */
+int cli_is_stdout(const char *path);
+
 /* Writes what `put` prints. Returns an exit code. */
 typedef void (*cli_put_fn)(FILE *out, void *user);
 int cli_file_save(cli_session *session, const char *path, cli_put_fn put, void *user);

@@ -14,10 +14,12 @@ static const cli_option options[] = {
      .value = "FILE",
      .type = CLI_STRING,
      .otherwise = "no file",
-     .help = "write a label a line"},
+     .help = "write a label a line; /dev/stdout prints them"},
     {.name = "probability",
      .type = CLI_FLAG,
-     .help = "write the probability of each class beside the label, as svm-predict -b 1 does"},
+     .help =
+         "write the probability of each class beside the label, in the layout of svm-predict -b 1; the label "
+         "stays that of the votes, where svm-predict gives the most probable class"},
     {.name = "decisions",
      .type = CLI_FLAG,
      .help = "write the decision value of each pair of classes beside the label"},
@@ -55,6 +57,7 @@ static void fill(cli_json *json, void *user) {
     cli_json_number(json, "predict_seconds", o->predict_seconds);
 }
 
+/* Beside labels on stdout it would be taken for one of them. */
 static void print(const outcome *o, const char *out) {
     cli_table table = cli_table_new("ll");
     if (o->input->labels) {
@@ -70,7 +73,7 @@ static void print(const outcome *o, const char *out) {
     }
     cli_table_cell(&table, "time");
     cli_table_cell(&table, "%s", cli_duration(o->predict_seconds).s);
-    cli_table_print(&table, stdout, "");
+    cli_table_print(&table, out && cli_is_stdout(out) ? stderr : stdout, "");
 }
 
 static void put_lines(FILE *out, void *user) {
@@ -123,6 +126,9 @@ static int run(cli_session *session, const cli_arguments *arguments) {
     }
     if ((cli_flag(arguments, "probability") || cli_flag(arguments, "decisions")) && !out) {
         return cli_usage(arguments->command, "--probability and --decisions go into a file: give --out FILE");
+    }
+    if (out && cli_flag(arguments, "json") && cli_is_stdout(out)) {
+        return cli_usage(arguments->command, "--json and --out %s would both be printed: name a file", out);
     }
     double begun = cli_clock();
     int code = cli_status(session, latent_svm_load(session->ctx, o.model, &engine, &svm));

@@ -58,6 +58,16 @@ LATENT_API void latent_context_set_log(latent_context *ctx, latent_log_fn log, v
  * it can and returns LATENT_INTERRUPTED. */
 LATENT_API void latent_context_interrupt(latent_context *ctx);
 
+/* Writes a file whole or not at all: under a temporary name beside it, to the disk, then in its place. A link
+ * is followed; a folder or a device is refused. */
+LATENT_API latent_status latent_file_write(latent_context *ctx, const char *path, const void *data,
+                                           size_t bytes);
+/* Whether such a file could be written there now: for callers who do long work first. Changes nothing. */
+LATENT_API latent_status latent_file_check(latent_context *ctx, const char *path);
+
+/* To know a file by, as hexadecimal digits: its length and its contents, those of a large file in samples. */
+LATENT_API latent_status latent_file_fingerprint(latent_context *ctx, const char *path, char out[33]);
+
 /* The candidate nearest to a mistyped word by edit distance, or NULL when none is near. */
 LATENT_API const char *latent_suggest(const char *word, const char *const *candidates, size_t count);
 
@@ -142,6 +152,8 @@ LATENT_API const char *latent_dataset_class_name(const latent_dataset *data, int
 /* All images of a split, [count][height][width][channel], and their labels. */
 LATENT_API const uint8_t *latent_dataset_images(const latent_dataset *data, latent_split split);
 LATENT_API const uint8_t *latent_dataset_labels(const latent_dataset *data, latent_split split);
+/* To know the contents by, wherever they lie, as hexadecimal digits: images and labels of both splits. */
+LATENT_API void latent_dataset_digest(const latent_dataset *data, char out[33]);
 
 /* Writes a synthetic set of ten classes of textured shapes: same arguments, same bytes. */
 LATENT_API latent_status latent_dataset_synthesize(latent_context *ctx, const char *folder, int train_count,
@@ -285,6 +297,8 @@ typedef struct latent_op_time {
     const char *kind;   /* of work: "convolution forward", "convolution backward", "activation", "pooling",
                            "upsampling", "loss", "optimizer", "copies", "other" */
     const char *kernel; /* what ran it; "" where the backend does not say */
+    int parts;          /* how many of the rows that follow are its kernels, one by one; rows of 0 parts add
+                           up to the step */
     double seconds;     /* per step */
     double flops;       /* per step: the arithmetic that the op needs at least; 0 outside the convs */
 } latent_op_time;

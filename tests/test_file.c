@@ -92,6 +92,74 @@ static void test_links(void **state) {
     assert_int_equal(scratch_entries(s->folder), 3);
 }
 
+/* What a killed process left is removed; what is another's, or not ours by its name, is not. */
+static void test_sweep(void **state) {
+    scratch *s = *state;
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    char left[64], others[5][64];
+    snprintf(left, sizeof left, "a.npy.tmp.%ld", (long)child);
+    snprintf(others[0], sizeof others[0], "a.npy.tmp.%ld", (long)getppid());
+    snprintf(others[1], sizeof others[1], "b.npy.tmp.%ld", (long)child);
+    snprintf(others[2], sizeof others[2], "a.npy.tmp.%ldx", (long)child);
+    snprintf(others[3], sizeof others[3], "a.npy.tmp.");
+    snprintf(others[4], sizeof others[4], "a.npy");
+    scratch_file(s, left, "x", 1);
+    for (int i = 0; i < 5; i++) {
+        scratch_file(s, others[i], "x", 1);
+    }
+    lt_file_sweep(scratch_path(s, "a.npy"));
+    assert_false(lt_file_exists(scratch_path(s, left)));
+    assert_int_equal(scratch_entries(s->folder), 5);
+    scratch_file(s, left, "x", 1);
+    assert_int_equal(lt_file_write(s->ctx, scratch_path(s, "a.npy"), "new", 3), LATENT_OK);
+    assert_int_equal(scratch_entries(s->folder), 5);
+    lt_file_sweep("nowhere/at/all");
+}
+
+static void assert_fingerprints(scratch *s, const char *name, int same, const char was[33]) {
+    char is[33];
+    assert_int_equal(latent_file_fingerprint(s->ctx, scratch_path(s, name), is), LATENT_OK);
+    assert_int_equal(strlen(is), 32);
+    assert_int_equal(strcmp(was, is) == 0, same);
+}
+
+/* A small file by every byte; a large one by its length, its ends and pieces between. */
+static void test_fingerprint(void **state) {
+    scratch *s = *state;
+    enum { LARGE = 3 << 20 };
+    char small[33], large[33], *bytes = calloc(LARGE + 1, 1);
+    scratch_file(s, "small", bytes, 70000);
+    assert_int_equal(latent_file_fingerprint(s->ctx, scratch_path(s, "small"), small), LATENT_OK);
+    scratch_file(s, "large", bytes, LARGE);
+    assert_int_equal(latent_file_fingerprint(s->ctx, scratch_path(s, "large"), large), LATENT_OK);
+    assert_fingerprints(s, "large", 1, large);
+    static const size_t places[] = {0, 1, 65535, 65536, 69999};
+    for (int i = 0; i < 5; i++) {
+        bytes[places[i]] = 1;
+        scratch_file(s, "small", bytes, 70000);
+        assert_fingerprints(s, "small", 0, small);
+        bytes[places[i]] = 0;
+    }
+    scratch_file(s, "small", bytes, 70000);
+    assert_fingerprints(s, "small", 1, small);
+    scratch_file(s, "large", bytes, LARGE + 1);
+    assert_fingerprints(s, "large", 0, large);
+    scratch_file(s, "large", bytes, LARGE - 1);
+    assert_fingerprints(s, "large", 0, large);
+    bytes[LARGE - 1] = 1;
+    scratch_file(s, "large", bytes, LARGE);
+    assert_fingerprints(s, "large", 0, large);
+    free(bytes);
+    assert_fails(s->ctx, latent_file_fingerprint(s->ctx, scratch_path(s, "none"), small), LATENT_ERROR_IO,
+                 "none: cannot read: No such file");
+    assert_fails(s->ctx, latent_file_fingerprint(s->ctx, s->folder, small), LATENT_ERROR_IO,
+                 "cannot read: Is a directory");
+}
+
 static void test_targets_refused(void **state) {
     scratch *s = *state;
     lt_writer *writer = NULL;
@@ -105,7 +173,11 @@ static void test_targets_refused(void **state) {
     assert_fails(s->ctx, lt_file_write(s->ctx, "", "x", 1), LATENT_ERROR_ARGUMENT, "the path is empty");
     assert_fails(s->ctx, lt_file_write(s->ctx, scratch_path(s, "no/b"), "x", 1), LATENT_ERROR_IO,
                  "no/b: cannot write: No such file or directory; the old file, if any, is unchanged");
-    assert_int_equal(scratch_entries(s->folder), 0);
+    assert_fails(s->ctx, latent_file_check(s->ctx, scratch_path(s, "no/b")), LATENT_ERROR_IO,
+                 "no/b: cannot write: No such file or directory");
+    assert_fails(s->ctx, latent_file_check(s->ctx, "/dev/null"), LATENT_ERROR_IO, "not a regular file");
+    assert_int_equal(latent_file_check(s->ctx, scratch_path(s, "b")), LATENT_OK);
+    assert_int_equal(scratch_entries(s->folder), 0); /* it leaves nothing */
 }
 
 /* A limit on the size of files behaves as a full disk does: write() fails half way. */
@@ -285,6 +357,8 @@ int main(void) {
         SCRATCH_TEST(test_writer_sizes),
         SCRATCH_TEST(test_abort),
         SCRATCH_TEST(test_links),
+        SCRATCH_TEST(test_sweep),
+        SCRATCH_TEST(test_fingerprint),
         SCRATCH_TEST(test_targets_refused),
         SCRATCH_TEST(test_disk_full),
         SCRATCH_TEST(test_append),

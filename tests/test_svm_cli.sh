@@ -21,6 +21,24 @@ expect "the model is trained" 0 "support vectors" svm train train.txt -C 10 --ou
 expect "the test rows are predicted" 0 "accuracy" svm predict m.safetensors test.txt --out predicted.txt
 holds "clusters that far apart are told apart" grep -q "100.00% (30 of 30)" <<<"$output"
 holds "a label a line" cmp -s predicted.txt labels.txt
+# Where the labels go: a link is followed, a pipe is written to, a device stays one.
+touch behind.txt && ln -s behind.txt link.txt
+expect "labels through a link" 0 "" svm predict m.safetensors test.txt --out link.txt --quiet
+holds "the link is still one" [ -L link.txt ]
+holds "and they are behind it" cmp -s behind.txt labels.txt
+holds "labels to stdout" bash -c '"$0" svm predict m.safetensors test.txt --out /dev/stdout --quiet 2>/dev/null |
+    cmp -s - labels.txt' "$program"
+holds "also behind >>" bash -c 'echo first >all.txt
+    "$0" svm predict m.safetensors test.txt --out /dev/stdout --quiet >>all.txt 2>/dev/null &&
+    cmp -s <(echo first; cat labels.txt) all.txt' "$program"
+expect "labels and JSON in one place" 2 "name a file" svm predict m.safetensors test.txt --out /dev/stdout --json
+if mknod node c 1 3 2>/dev/null; then # another /dev/null, to be spoilt if anything is
+    expect "labels to a device" 0 "" svm predict m.safetensors test.txt --out node --quiet
+    holds "which it still is" [ -c node ]
+fi
+expect "labels into a folder" 1 "it is a folder" svm predict m.safetensors test.txt --out "$folder"
+holds "nothing half-written is left" [ -z "$(find . -name '*.tmp.*')" ]
+
 expect "JSON" 0 '"support"' svm train train.txt --json --out j.model --quiet
 expect "JSON of a prediction" 0 '"correct": 30' svm predict m.safetensors test.txt --json
 expect "labels from a file" 0 "100.00%" svm predict m.safetensors test.txt --labels labels.txt

@@ -7,8 +7,10 @@
  */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +103,35 @@ static latent_status check_target(latent_context *ctx, const char *path, mode_t 
     return LATENT_OK;
 }
 
+/* 1 when `name` is a temporary name of `base` and the process that it tells of is no more. */
+static int is_leftover(const char *name, const char *base) {
+    size_t length = strlen(base);
+    if (strncmp(name, base, length) != 0 || strncmp(name + length, ".tmp.", 5) != 0) {
+        return 0;
+    }
+    const char *digits = name + length + 5;
+    if (*digits < '1' || *digits > '9' || digits[strspn(digits, "0123456789")] || strlen(digits) > 9) {
+        return 0;
+    }
+    return kill((pid_t)atol(digits), 0) != 0 && errno == ESRCH;
+}
+
+void lt_file_sweep(const char *path) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t length = slash == path ? 1 : slash ? (size_t)(slash - path) : 0;
+    char *folder = length ? strndup(path, length) : strdup(".");
+    DIR *entries = folder ? opendir(folder) : NULL;
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        if (is_leftover(entry->d_name, base)) {
+            unlinkat(dirfd(entries), entry->d_name, 0);
+        }
+    }
+    if (entries) {
+        closedir(entries);
+    }
+    free(folder);
+}
+
 static void writer_free(lt_writer *writer) {
     if (writer) {
         free(writer->path);
@@ -126,6 +157,7 @@ latent_status lt_writer_open(latent_context *ctx, const char *path, lt_writer **
     size_t size = strlen(writer->target) + 32;
     LT_TRY(lt_alloc(ctx, size, "a file name", (void **)&writer->temporary));
     snprintf(writer->temporary, size, "%s.tmp.%ld", writer->target, (long)getpid());
+    lt_file_sweep(writer->target);
     /* A killed process may have left one, or someone may have put a link there: start from nothing. */
     unlink(writer->temporary);
     writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -217,6 +249,17 @@ latent_status lt_file_write(latent_context *ctx, const char *path, const void *d
         return status;
     }
     return lt_writer_commit(ctx, writer);
+}
+
+latent_status latent_file_write(latent_context *ctx, const char *path, const void *data, size_t bytes) {
+    return lt_file_write(ctx, path, data, bytes);
+}
+
+latent_status latent_file_check(latent_context *ctx, const char *path) {
+    lt_writer *writer = NULL;
+    latent_status status = lt_writer_open(ctx, path, &writer);
+    lt_writer_abort(writer);
+    return status;
 }
 
 latent_status lt_file_append(latent_context *ctx, const char *path, const void *data, size_t bytes) {
