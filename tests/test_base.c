@@ -40,6 +40,89 @@ static void test_md5(void **state) {
     }
 }
 
+/* Answers of a second implementation, written from the description of the digest alone. */
+static void test_digest(void **state) {
+    static const struct {
+        size_t length;
+        unsigned step;
+        const char *hex;
+    } cases[] = {
+        {0, 1, "3c24a8414fd0d8315912fe762f576fff"},    {31, 1, "95a486ac359bf84d3ac37f7c5dcae821"},
+        {32, 1, "f200f201e847558eed5adb95d987afc1"},   {33, 1, "c0faf848d4614d55087ed921753f633d"},
+        {1000, 7, "b20f0cf33364e198cb1a1fc8915aea6e"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t bytes[1000];
+        for (size_t k = 0; k < cases[i].length; k++) {
+            bytes[k] = (uint8_t)(k * cases[i].step);
+        }
+        for (size_t cut = 0; cut <= cases[i].length; cut++) { /* in three pieces, wherever they meet */
+            lt_digest digest;
+            char hex[33];
+            size_t second = (cases[i].length - cut) / 3;
+            lt_digest_init(&digest);
+            lt_digest_update(&digest, bytes, cut);
+            lt_digest_update(&digest, bytes + cut, second);
+            lt_digest_update(&digest, bytes + cut + second, cases[i].length - cut - second);
+            lt_digest_final(&digest, hex);
+            assert_string_equal(hex, cases[i].hex);
+        }
+    }
+}
+
+static int compare_texts(const void *a, const void *b) {
+    return memcmp(a, b, 33);
+}
+
+/* Every flipped bit, every swapped pair of words and every zero at the end makes another digest, and each
+ * flips about half of its bits. */
+static void test_digest_differs(void **state) {
+    enum { BYTES = 96, WORDS = BYTES / 8, CASES = 8 * BYTES + WORDS * (WORDS - 1) / 2 + 8 };
+    static char hex[CASES + 1][33];
+    uint8_t text[BYTES + 8] = {0};
+    int count = 0;
+    (void)state;
+    for (int i = 0; i < BYTES; i++) {
+        text[i] = (uint8_t)(i * 151 + 3); /* no byte twice */
+    }
+    for (int i = -1; i < CASES; i++) {
+        uint8_t changed[BYTES + 8];
+        size_t bytes = BYTES;
+        memcpy(changed, text, sizeof changed);
+        if (i >= 0 && i < 8 * BYTES) {
+            changed[i / 8] ^= (uint8_t)(1 << i % 8);
+        } else if (i >= CASES - 8) {
+            bytes += (size_t)(i - (CASES - 8)) + 1;
+        } else if (i >= 0) {
+            int a = 0, b = i - 8 * BYTES;
+            for (; b >= WORDS - 1 - a; a++) {
+                b -= WORDS - 1 - a;
+            }
+            b += a + 1;
+            memcpy(changed + 8 * a, text + 8 * b, 8);
+            memcpy(changed + 8 * b, text + 8 * a, 8);
+        }
+        lt_digest digest;
+        lt_digest_init(&digest);
+        lt_digest_update(&digest, changed, bytes);
+        lt_digest_final(&digest, hex[count++]);
+    }
+    int flipped = 0;
+    for (int i = 1; i < count; i++) {
+        for (int k = 0; k < 32; k++) {
+            int a = hex[0][k] <= '9' ? hex[0][k] - '0' : hex[0][k] - 'a' + 10;
+            int b = hex[i][k] <= '9' ? hex[i][k] - '0' : hex[i][k] - 'a' + 10;
+            flipped += __builtin_popcount((unsigned)(a ^ b));
+        }
+    }
+    assert_in_range(flipped / (count - 1), 62, 66);
+    qsort(hex, (size_t)count, sizeof hex[0], compare_texts);
+    for (int i = 1; i < count; i++) {
+        assert_string_not_equal(hex[i - 1], hex[i]);
+    }
+}
+
 /* Lengths on either side of where the padding needs another block; answers from coreutils' md5sum. */
 static void test_md5_padding(void **state) {
     static const struct {
@@ -168,7 +251,9 @@ static void test_suggest(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_md5),     cmocka_unit_test(test_md5_padding),   cmocka_unit_test(test_philox),
-        cmocka_unit_test(test_permute), cmocka_unit_test(test_permute_mixes), cmocka_unit_test(test_suggest)};
+        cmocka_unit_test(test_digest),        cmocka_unit_test(test_digest_differs),
+        cmocka_unit_test(test_md5),           cmocka_unit_test(test_md5_padding),
+        cmocka_unit_test(test_philox),        cmocka_unit_test(test_permute),
+        cmocka_unit_test(test_permute_mixes), cmocka_unit_test(test_suggest)};
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

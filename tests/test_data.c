@@ -226,12 +226,49 @@ static void test_class_names(void **state) {
     assert_names(s, huge + 1, 51, "b", 0);
 }
 
+static void digest_of(scratch *s, const char *folder, char out[33]) {
+    latent_dataset *data = NULL;
+    assert_int_equal(latent_dataset_open(s->ctx, folder, &data), LATENT_OK);
+    latent_dataset_digest(data, out);
+    latent_dataset_destroy(data);
+}
+
+/* Contents are known wherever they lie; any image and any label of either split counts. */
+static void test_digest(void **state) {
+    scratch *s = *state;
+    char was[33], is[33];
+    write_good(s);
+    digest_of(s, s->folder, was);
+    assert_int_equal(strlen(was), 32);
+    assert_int_equal(lt_folder_create(s->ctx, scratch_path(s, "copy")), LATENT_OK);
+    write_batch(s, "copy/data_batch_1.bin", 0, 5); /* one batch or two, the set is the same */
+    write_batch(s, "copy/test_batch.bin", 100, 4);
+    digest_of(s, scratch_path(s, "copy"), is);
+    assert_string_equal(was, is);
+    static const struct {
+        const char *name;
+        long offset;
+    } places[] = {{"data_batch_1.bin", 0},
+                  {"data_batch_1.bin", 1},
+                  {"data_batch_2.bin", 2 * LT_CIFAR_RECORD - 1},
+                  {"test_batch.bin", 3 * LT_CIFAR_RECORD},
+                  {"test_batch.bin", 4 * LT_CIFAR_RECORD - 1}};
+    for (int i = 0; i < 5; i++) {
+        damage(s, places[i].name, places[i].offset, 9);
+        digest_of(s, s->folder, is);
+        assert_string_not_equal(was, is);
+        write_good(s);
+    }
+    digest_of(s, s->folder, is);
+    assert_string_equal(was, is);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SCRATCH_TEST(test_reads),       SCRATCH_TEST(test_subfolder), SCRATCH_TEST(test_many_batches),
         SCRATCH_TEST(test_missing),     SCRATCH_TEST(test_gap),       SCRATCH_TEST(test_truncated),
         SCRATCH_TEST(test_empty),       SCRATCH_TEST(test_label),     SCRATCH_TEST(test_too_large),
-        SCRATCH_TEST(test_class_names),
+        SCRATCH_TEST(test_class_names), SCRATCH_TEST(test_digest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,9 @@ latent_status lt_file_write(latent_context *ctx, const char *path, const void *d
 latent_status lt_file_append(latent_context *ctx, const char *path, const void *data, size_t bytes);
 /* Reads a whole file of at most `limit` bytes; *data gets a 0 byte after the last one. Free with free(). */
 latent_status lt_file_read(latent_context *ctx, const char *path, size_t limit, char **data, size_t *bytes);
+/* Removes what writers of `path` left under their temporary names, where their processes are no more. A
+ * writer does it when it opens; do it before where the room on the disk is looked at. */
+void lt_file_sweep(const char *path);
 /* With its parents; fine if it is there. */
 latent_status lt_folder_create(latent_context *ctx, const char *path);
 int lt_file_exists(const char *path);

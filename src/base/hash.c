@@ -1,7 +1,12 @@
-/* hash.c: MD5 as RFC 1321 describes it.
+/* hash.c: MD5 as RFC 1321 describes it, and the digest.
  *
- * The 64 additive constants are floor(2^32 |sin(i+1)|). They are written out rather than computed, because
- * the last bit of sin() is not the same in every libm.
+ * MD5: the 64 additive constants are floor(2^32 |sin(i+1)|). They are written out rather than computed,
+ * because the last bit of sin() is not the same in every libm.
+ *
+ * The digest deals blocks of four words out to four lanes that never wait for each other. A lane takes a word
+ * in by a step that can be undone, so contents that differ in one word of a lane never meet there again; at
+ * the end, the lanes and the length are mixed twice, in opposite orders, to 64 bits each. Its constants are
+ * the first digits of pi, and of the golden ratio and the roots of 2 and 3, made odd.
  */
 #include "base/hash.h"
 
@@ -97,6 +102,86 @@ void lt_md5_final(lt_md5 *md5, char hex[33]) {
         uint8_t byte = (uint8_t)(md5->state[i / 4] >> (8 * (i % 4)));
         hex[2 * i] = digits[byte >> 4];
         hex[2 * i + 1] = digits[byte & 15];
+    }
+    hex[32] = 0;
+}
+
+/* ---- The digest -------------------------------------------------------------------------------- */
+
+#define GOLDEN 0x9e3779b97f4a7c15u
+#define ROOT_2 0x6a09e667f3bcc909u
+#define ROOT_3 0xbb67ae8584caa73bu
+
+static uint64_t word_at(const uint8_t *at) {
+    return (uint64_t)at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 | (uint64_t)at[3] << 24 |
+           (uint64_t)at[4] << 32 | (uint64_t)at[5] << 40 | (uint64_t)at[6] << 48 | (uint64_t)at[7] << 56;
+}
+
+/* The shift first: a product carries a difference upwards only, and one in the top bit would stay alone. */
+static uint64_t take_in(uint64_t lane, uint64_t word) {
+    lane ^= word;
+    return (lane ^ lane >> 32) * GOLDEN;
+}
+
+static uint64_t scramble(uint64_t x) {
+    x = (x ^ x >> 32) * ROOT_2;
+    x = (x ^ x >> 29) * ROOT_3;
+    return x ^ x >> 32;
+}
+
+void lt_digest_init(lt_digest *digest) {
+    *digest = (lt_digest){
+        .lanes = {0x243f6a8885a308d3u, 0x13198a2e03707344u, 0xa4093822299f31d0u, 0x082efa98ec4e6c89u}};
+}
+
+static void take_blocks(lt_digest *digest, const uint8_t *at, size_t blocks) {
+    uint64_t a = digest->lanes[0], b = digest->lanes[1], c = digest->lanes[2], d = digest->lanes[3];
+    for (size_t i = 0; i < blocks; i++, at += 32) {
+        a = take_in(a, word_at(at));
+        b = take_in(b, word_at(at + 8));
+        c = take_in(c, word_at(at + 16));
+        d = take_in(d, word_at(at + 24));
+    }
+    digest->lanes[0] = a;
+    digest->lanes[1] = b;
+    digest->lanes[2] = c;
+    digest->lanes[3] = d;
+}
+
+void lt_digest_update(lt_digest *digest, const void *data, size_t bytes) {
+    const uint8_t *at = data;
+    size_t used = digest->bytes % 32;
+    digest->bytes += bytes;
+    if (used > 0) {
+        size_t n = bytes < 32 - used ? bytes : 32 - used;
+        memcpy(digest->block + used, at, n);
+        at += n;
+        bytes -= n;
+        if (used + n < 32) {
+            return;
+        }
+        take_blocks(digest, digest->block, 1);
+    }
+    take_blocks(digest, at, bytes / 32);
+    if (bytes % 32 > 0) {
+        memcpy(digest->block, at + bytes / 32 * 32, bytes % 32);
+    }
+}
+
+void lt_digest_final(lt_digest *digest, char hex[33]) {
+    static const char digits[] = "0123456789abcdef";
+    size_t used = digest->bytes % 32;
+    if (used > 0) {
+        memset(digest->block + used, 0, 32 - used); /* the length tells zeros from nothing */
+        take_blocks(digest, digest->block, 1);
+    }
+    uint64_t half[2] = {digest->bytes, ~digest->bytes};
+    for (int i = 0; i < 4; i++) {
+        half[0] = scramble(half[0] ^ digest->lanes[i]);
+        half[1] = scramble(half[1] + digest->lanes[3 - i]);
+    }
+    for (int i = 0; i < 32; i++) {
+        hex[i] = digits[half[i / 16] >> (60 - 4 * (i % 16)) & 15];
     }
     hex[32] = 0;
 }

@@ -5,6 +5,7 @@
  */
 #include "data/dataset.h"
 #include "base/file.h"
+#include "base/hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -160,4 +161,26 @@ const uint8_t *latent_dataset_images(const latent_dataset *data, latent_split sp
 
 const uint8_t *latent_dataset_labels(const latent_dataset *data, latent_split split) {
     return data->labels[split];
+}
+
+void latent_dataset_digest(const latent_dataset *data, char out[33]) {
+    latent_dataset_info info;
+    latent_dataset_get_info(data, &info);
+    const int sizes[] = {info.height, info.width, info.channels, info.count[0], info.count[1]};
+    size_t image = (size_t)info.height * (size_t)info.width * (size_t)info.channels;
+    lt_digest digest;
+    lt_digest_init(&digest);
+    for (int i = 0; i < 5; i++) {
+        const uint8_t bytes[4] = {(uint8_t)sizes[i], (uint8_t)(sizes[i] >> 8), (uint8_t)(sizes[i] >> 16),
+                                  (uint8_t)(sizes[i] >> 24)};
+        lt_digest_update(&digest, bytes, sizeof bytes);
+    }
+    for (int split = 0; split < 2; split++) {
+        size_t count = (size_t)info.count[split];
+        if (count > 0) {
+            lt_digest_update(&digest, data->images[split], count * image);
+            lt_digest_update(&digest, data->labels[split], count);
+        }
+    }
+    lt_digest_final(&digest, out);
 }
