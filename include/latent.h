@@ -330,6 +330,8 @@ LATENT_API latent_status latent_train(latent_context *ctx, latent_model *model, 
  * subset; the rest zero) and its data folder (NULL when it had none; free with latent_free). */
 LATENT_API latent_status latent_run_read(latent_context *ctx, const char *run, latent_net **net,
                                          latent_train_options *options, char **data_folder);
+/* latent_dataset_digest() of the data that a run was started on; "" when it is older and does not say. */
+LATENT_API latent_status latent_run_read_digest(latent_context *ctx, const char *run, char out[33]);
 /* What a run's engine was asked for; "" where the choice was left open. Resuming with the same gives the
  * same bits. */
 typedef struct latent_engine_record {

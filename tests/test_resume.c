@@ -157,6 +157,29 @@ static void of_a_complete_run(void **state) {
     free(resumed);
 }
 
+/* A complete run whose model is gone, or no model any more, gets it back. */
+static void restores_the_model(void **state) {
+    fixture *fx = *state;
+    latent_train_options options = fixture_options(fx, fx->run);
+    free(fixture_train(fx, &options));
+    size_t bytes[2];
+    char *was = fixture_file(fx, fx->run, "model.safetensors", &bytes[0]);
+    options.resume = 1;
+    for (int i = 0; i < 2; i++) {
+        if (i == 0) {
+            assert_int_equal(unlink(fixture_path(fx->run, "model.safetensors")), 0);
+        } else {
+            assert_int_equal(truncate(fixture_path(fx->run, "model.safetensors"), 100), 0);
+        }
+        free(fixture_train(fx, &options));
+        char *is = fixture_file(fx, fx->run, "model.safetensors", &bytes[1]);
+        assert_int_equal(bytes[0], bytes[1]);
+        assert_memory_equal(was, is, bytes[0]);
+        free(is);
+    }
+    free(was);
+}
+
 /* As a crash leaves them: lines the checkpoint does not know, and half a line. */
 static void metrics_are_mended(void **state) {
     fixture *fx = *state;
@@ -246,6 +269,49 @@ static void changed_settings(void **state) {
     refuse(fx, &options, LATENT_ERROR_ARGUMENT, "the cosine schedule is laid out over 3 epochs");
     options.recipe.epochs = 2;
     refuse(fx, &options, LATENT_ERROR_ARGUMENT, "2 epochs are fewer than the 3");
+}
+
+/* The same path and as many images, but not the same: refused. A run that does not say goes on. */
+static void changed_contents(void **state) {
+    fixture *fx = *state;
+    latent_train_options options = fixture_options(fx, fx->run);
+    free(fixture_train(fx, &options));
+    char digest[33], was[33];
+    latent_dataset_digest(fx->data, was);
+    OK(fx, latent_run_read_digest(fx->ctx, fx->run, digest));
+    assert_string_equal(digest, was);
+    options.resume = 1;
+    uint8_t *const places[] = {fx->data->images[0], fx->data->labels[0], fx->data->images[1] + 77};
+    for (int i = 0; i < 3; i++) {
+        *places[i] ^= 1;
+        refuse(fx, &options, LATENT_ERROR_ARGUMENT, "started on other images or labels than /tmp has now");
+        *places[i] ^= 1;
+    }
+    free(fixture_train(fx, &options));
+    /* As an older version wrote it: the checkpoint is written again with a config that lacks the digest. */
+    lt_run run;
+    lt_checkpoint *checkpoint = NULL;
+    char *text = NULL;
+    OK(fx, lt_run_open(fx->ctx, fx->run, &run));
+    OK(fx, lt_checkpoint_read(fx->ctx, &run, &checkpoint));
+    checkpoint->config.digest[0] = 0;
+    OK(fx, lt_run_config_write(fx->ctx, &checkpoint->config, &text));
+    assert_null(strstr(text, "digest"));
+    float *blocks = calloc(3 * fx->net->param_count, sizeof *blocks);
+    for (int part = 0; part < 3; part++) {
+        OK(fx, lt_checkpoint_block(fx->ctx, checkpoint, fx->net, (lt_checkpoint_part)part,
+                                   blocks + (size_t)part * fx->net->param_count));
+    }
+    OK(fx, lt_checkpoint_write(fx->ctx, &run, fx->net, text, &checkpoint->state, blocks,
+                               blocks + fx->net->param_count, blocks + 2 * fx->net->param_count));
+    free(blocks);
+    free(text);
+    lt_checkpoint_destroy(checkpoint);
+    lt_run_close(&run);
+    *places[0] ^= 1;
+    OK(fx, latent_run_read_digest(fx->ctx, fx->run, digest));
+    assert_string_equal(digest, "");
+    free(fixture_train(fx, &options));
 }
 
 static void another_net(void **state) {
@@ -347,7 +413,8 @@ int main(void) {
         TEST(for_more_epochs),      TEST(of_a_complete_run),
         TEST(metrics_are_mended),   TEST(metrics_say_everything),
         TEST(nothing_to_resume),    TEST(changed_settings),
-        TEST(another_net),
+        TEST(another_net),          TEST(restores_the_model),
+        TEST(changed_contents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,6 +148,9 @@ latent_status lt_run_config_write(latent_context *ctx, const lt_run_config *conf
     if (config->data) {
         put_string(&w, "data", config->data);
     }
+    if (config->digest[0]) {
+        put_string(&w, "data_digest", config->digest);
+    }
     put_string(&w, "engine", config->engine);
     lt_json_key(&w, "asked");
     lt_json_begin_object(&w);
@@ -248,6 +251,10 @@ latent_status lt_run_config_read(latent_context *ctx, const char *text, size_t l
     if (lt_json_get(root, "data")) {
         LT_TRY(get_string(ctx, root, "data", origin, &out->data));
     }
+    const lt_json_node *digest = lt_json_get(root, "data_digest"); /* one that is none matches nothing */
+    if (digest && digest->kind == LT_JSON_STRING) {
+        snprintf(out->digest, sizeof out->digest, "%s", digest->string);
+    }
 done:
     lt_json_destroy(json);
     if (status != LATENT_OK) {
@@ -300,6 +307,21 @@ latent_status latent_run_read(latent_context *ctx, const char *run, latent_net *
     *data_folder = config.data;
     config.data = NULL;
     *net = made;
+done:
+    lt_run_config_free(&config);
+    lt_run_close(&files);
+    return status;
+}
+
+latent_status latent_run_read_digest(latent_context *ctx, const char *run, char out[33]) {
+    latent_status status = LATENT_OK;
+    lt_run files;
+    lt_run_config config;
+    memset(&config, 0, sizeof config);
+    out[0] = 0;
+    LT_TRY(lt_run_open(ctx, run, &files));
+    LT_TRY(read_config(ctx, &files, &config));
+    memcpy(out, config.digest, sizeof config.digest);
 done:
     lt_run_config_free(&config);
     lt_run_close(&files);

@@ -21,9 +21,10 @@ typedef struct lt_run_config {
     char *net_name, *net_text;
     latent_recipe recipe;
     uint64_t seed;
-    int subset; /* as asked for; 0: all */
-    int images; /* that makes this many */
-    char *data; /* folder, or NULL */
+    int subset;      /* as asked for; 0: all */
+    int images;      /* that makes this many */
+    char *data;      /* folder, or NULL */
+    char digest[33]; /* of its contents; "": an older run does not say */
     char *engine;
     latent_engine_record asked;
 } lt_run_config;

@@ -1,15 +1,14 @@
-/* setup.c: makes a training ready: checks what was asked, takes memory, opens the run, loads a checkpoint.
+/* setup.c: makes a training ready: checks what was asked, takes memory, opens the run or has it resumed.
  *
  * All that can be refused is refused here, before the first step. The order of writes is the run's safety:
  * config.json, then model.safetensors, then checkpoint.safetensors, each atomically; the checkpoint is the
  * truth, and it goes last because it promises the others.
  */
-#include "train/trainer.h"
+#include "train/resume.h"
 
 #include "base/file.h"
 #include "model/weights.h"
 #include "net/recipe.h"
-#include "train/metrics.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -95,7 +94,7 @@ static uint64_t host_bytes(const latent_dataset *data) {
     return ((uint64_t)info.count[LATENT_TRAIN] + (uint64_t)info.count[LATENT_TEST]) * image;
 }
 
-static latent_status take_memory(lt_trainer *t, const latent_dataset *data) {
+latent_status lt_trainer_take_memory(lt_trainer *t, const latent_dataset *data) {
     const latent_recipe *recipe = &t->options->recipe;
     latent_status status = LATENT_OK;
     size_t steps = (size_t)t->steps, slots = LT_SLOT_OPS + 2 * (size_t)t->net->op_count;
@@ -127,7 +126,7 @@ done:
 
 /* ---- The run ----------------------------------------------------------------------------------- */
 
-static latent_status write_config(lt_trainer *t, const latent_dataset *data) {
+latent_status lt_trainer_write_config(lt_trainer *t, const latent_dataset *data) {
     latent_status status = LATENT_OK;
     latent_dataset_info info;
     latent_dataset_get_info(data, &info);
@@ -141,6 +140,7 @@ static latent_status write_config(lt_trainer *t, const latent_dataset *data) {
                             .data = path,
                             .engine = t->backend->engine,
                             .asked = t->model->asked};
+    latent_dataset_digest(data, config.digest);
     LT_TRY(lt_run_config_write(t->ctx, &config, &t->config));
     lt_run_sweep(&t->run);
     LT_TRY(lt_file_write(t->ctx, t->run.config, t->config, strlen(t->config)));
@@ -186,118 +186,20 @@ done:
     return status;
 }
 
-/* ---- Resuming ---------------------------------------------------------------------------------- */
-
-/* What decides the bits may not change between the two halves of a run. */
-static latent_status check_same(const lt_trainer *t, const lt_run_config *was) {
-    const latent_recipe *a = &was->recipe, *b = &t->options->recipe;
-    const struct {
-        const char *name;
-        double was, is;
-    } settings[] = {
-        {"batch", a->batch, b->batch},          {"lr", a->lr, b->lr},
-        {"momentum", a->momentum, b->momentum}, {"beta2", a->beta2, b->beta2},
-        {"epsilon", a->epsilon, b->epsilon},    {"weight_decay", a->weight_decay, b->weight_decay},
-        {"images", was->images, t->images}};
-    const char *run = t->run.folder;
-    if (a->optimizer != b->optimizer || a->schedule != b->schedule) {
-        return lt_fail(t->ctx, LATENT_ERROR_ARGUMENT,
-                       "%s: the run was started with %s and schedule %s, not %s and %s; a resumed run keeps "
-                       "what it was started with",
-                       run, latent_optimizer_name(a->optimizer), latent_schedule_name(a->schedule),
-                       latent_optimizer_name(b->optimizer), latent_schedule_name(b->schedule));
-    }
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        if (settings[i].was != settings[i].is) {
-            return lt_fail(
-                t->ctx, LATENT_ERROR_ARGUMENT,
-                "%s: the run was started with %s %.12g, not %.12g; a resumed run keeps what it was "
-                "started with",
-                run, settings[i].name, settings[i].was, settings[i].is);
-        }
-    }
-    if (was->seed != t->options->seed) {
-        return lt_fail(t->ctx, LATENT_ERROR_ARGUMENT,
-                       "%s: the run was started with seed %llu, not %llu; a resumed run keeps what it was "
-                       "started with",
-                       run, (unsigned long long)was->seed, (unsigned long long)t->options->seed);
-    }
-    return LATENT_OK;
-}
-
-static latent_status check_epochs(const lt_trainer *t, const lt_checkpoint *checkpoint) {
-    const lt_train_state *state = &checkpoint->state;
-    const latent_recipe *was = &checkpoint->config.recipe;
-    int epochs = t->options->recipe.epochs, begun = state->epoch + (state->step > 0);
-    if (state->step >= t->steps || begun > was->epochs) {
-        return lt_fail(t->ctx, LATENT_ERROR_FORMAT,
-                       "%s: it stands at epoch %d, step %d, which a run of %d epochs of %d steps has not",
-                       checkpoint->path, state->epoch, state->step, was->epochs, t->steps);
-    }
-    if (epochs < begun) {
-        return lt_fail(t->ctx, LATENT_ERROR_ARGUMENT,
-                       "%s: %d epochs are fewer than the %d that the run has begun; ask for at least %d",
-                       t->run.folder, epochs, begun, begun);
-    }
-    if (epochs != was->epochs && was->schedule != LATENT_CONSTANT) {
-        return lt_fail(t->ctx, LATENT_ERROR_ARGUMENT,
-                       "%s: the %s schedule is laid out over %d epochs, so the run cannot be resumed for %d; "
-                       "resume it for %d, or train anew",
-                       t->run.folder, latent_schedule_name(was->schedule), was->epochs, epochs, was->epochs);
-    }
-    return LATENT_OK;
-}
-
-static latent_status load_blocks(lt_trainer *t, const lt_checkpoint *checkpoint) {
-    latent_status status = LATENT_OK;
-    float *to[3] = {t->model->params, t->m, t->v};
-    for (int part = LT_PART_WEIGHTS; part <= LT_PART_V; part++) {
-        if (to[part]) {
-            LT_TRY(lt_checkpoint_block(t->ctx, checkpoint, t->net, (lt_checkpoint_part)part, t->host));
-            LT_TRY(
-                t->type->upload(t->ctx, t->backend, to[part], t->host, t->net->param_count * sizeof(float)));
-        }
-    }
-done:
-    return status;
-}
-
-static latent_status resume(lt_trainer *t, const latent_dataset *data) {
-    latent_status status = LATENT_OK;
-    lt_checkpoint *checkpoint = NULL;
-    LT_TRY(lt_checkpoint_read(t->ctx, &t->run, &checkpoint));
-    LT_TRY(lt_checkpoint_match(t->ctx, checkpoint, t->net));
-    LT_TRY(check_same(t, &checkpoint->config));
-    LT_TRY(check_epochs(t, checkpoint));
-    LT_TRY(take_memory(t, data));
-    LT_TRY(load_blocks(t, checkpoint));
-    t->state = checkpoint->state;
-    t->resumed_epoch = t->state.epoch;
-    if (strcmp(checkpoint->config.engine, t->backend->engine) != 0) {
-        lt_log(t->ctx, LATENT_LOG_WARNING,
-               "%s: begun on \"%s\", resumed on \"%s\": the last bits may differ from a run on one of them",
-               t->run.folder, checkpoint->config.engine, t->backend->engine);
-    }
-    LT_TRY(write_config(t, data));
-    LT_TRY(lt_metrics_keep(t->ctx, t->run.metrics, t->state.epoch));
-    t->saved = t->options->recipe.epochs == checkpoint->config.recipe.epochs;
-done:
-    lt_checkpoint_destroy(checkpoint);
-    return status;
-}
+/* ---- Opening ----------------------------------------------------------------------------------- */
 
 /* A folder that holds an older run becomes this one's, with the first checkpoint: from then on there always
  * is one to resume. */
 static latent_status start(lt_trainer *t, const latent_dataset *data) {
     latent_status status = LATENT_OK;
-    LT_TRY(take_memory(t, data));
+    LT_TRY(lt_trainer_take_memory(t, data));
     if (!t->keeps) {
         goto done;
     }
     if (lt_file_exists(t->run.checkpoint)) {
         lt_log(t->ctx, LATENT_LOG_WARNING, "%s: holds an older run, which this one replaces", t->run.folder);
     }
-    LT_TRY(write_config(t, data));
+    LT_TRY(lt_trainer_write_config(t, data));
     LT_TRY(lt_trainer_save(t));
     LT_TRY(lt_file_write(t->ctx, t->run.metrics, "", 0));
 done:
@@ -329,10 +231,7 @@ latent_status lt_trainer_open(latent_context *ctx, latent_model *model, const la
         }
         LT_TRY(lt_run_lock(ctx, &t->run));
     }
-    LT_TRY(options->resume ? resume(t, data) : start(t, data));
-    if (t->keeps && !t->saved) {
-        LT_TRY(lt_trainer_save(t)); /* resumed for another number of epochs */
-    }
+    LT_TRY(options->resume ? lt_trainer_resume(t, data) : start(t, data));
     LT_TRY(lt_exec_prepare(ctx, t->plan));
 done:
     if (status != LATENT_OK) {
