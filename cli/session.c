@@ -90,7 +90,9 @@ int cli_status(cli_session *session, latent_status status) {
     }
     const char *message = latent_context_message(session->ctx);
     if (status == LATENT_INTERRUPTED) {
-        cli_fail(session, "interrupted%s%s", *message ? ": " : "", message);
+        /* Most sentences say it themselves; what stopped before it had a sentence gets the word alone. */
+        int said = strncmp(message, "interrupted", 11) == 0;
+        cli_fail(session, "%s%s%s", said ? "" : "interrupted", *message && !said ? ": " : "", message);
         return CLI_INTERRUPTED;
     }
     cli_fail(session, "%s", *message ? message : "failed");

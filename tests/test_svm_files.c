@@ -321,6 +321,22 @@ static void test_sparse_rows(void **state) {
     svm_drop(&set);
 }
 
+/* A request to stop ends a long file at its next row, and nothing half-written is left. */
+static void test_interrupted(void **state) {
+    scratch *s = *state;
+    const float x[] = {1, 0, 2, 0};
+    const int32_t labels[] = {1, 2};
+    latent_rows rows;
+    const char *text = scratch_file(s, "x.txt", "1 1:1\n2 1:2\n", 12), *out = scratch_path(s, "out");
+    latent_context_interrupt(s->ctx);
+    assert_fails(s->ctx, latent_rows_write(s->ctx, out, x, 2, 2, labels), LATENT_INTERRUPTED,
+                 "out was not written");
+    assert_fails(s->ctx, latent_rows_write(s->ctx, out, x, 2, 2, NULL), LATENT_INTERRUPTED,
+                 "out was not written");
+    assert_fails(s->ctx, latent_rows_read(s->ctx, text, 0, &rows), LATENT_INTERRUPTED, "x.txt was read");
+    assert_int_equal(scratch_entries(s->folder), 1);
+}
+
 static void test_bad_rows(void **state) {
     scratch *s = *state;
     static const struct {
@@ -420,7 +436,7 @@ int main(void) {
         SCRATCH_TEST(test_round_trips), SCRATCH_TEST(test_any_alignment),   SCRATCH_TEST(test_gamma_per_pair),
         SCRATCH_TEST(test_text_model),  SCRATCH_TEST(test_bad_text_models), SCRATCH_TEST(test_cut_models),
         SCRATCH_TEST(test_sparse_rows), SCRATCH_TEST(test_bad_rows),        SCRATCH_TEST(test_labels),
-        SCRATCH_TEST(test_numbers),
+        SCRATCH_TEST(test_numbers),     SCRATCH_TEST(test_interrupted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,6 +126,9 @@ static latent_status gather(latent_context *ctx, lt_scan *scan, gathered *g) {
         if (status != LATENT_OK || kind == LT_SCAN_END) {
             return status;
         }
+        if (ctx->interrupted) {
+            return lt_fail(ctx, LATENT_INTERRUPTED, "interrupted while %s was read", lt_scan_origin(scan));
+        }
         if (kind == LT_SCAN_LINE) {
             return lt_fail(ctx, LATENT_ERROR_FORMAT,
                            "%s: line %llu is empty; each line is a label and its index:value words",
@@ -207,6 +210,10 @@ latent_status lt_libsvm_write(latent_context *ctx, const char *path, const float
     lt_plain_locale locale = lt_plain_locale_begin();
     LT_TRY(lt_writer_open(ctx, path, &writer));
     for (size_t i = 0; i < n; i++) {
+        if (ctx->interrupted) {
+            status = lt_fail(ctx, LATENT_INTERRUPTED, "interrupted; %s was not written", path);
+            goto done;
+        }
         int length = snprintf(text, sizeof text, "%d", labels[i]);
         LT_TRY(lt_writer_put(ctx, writer, text, (size_t)length));
         for (size_t c = 0; c < d; c++) {

@@ -37,8 +37,12 @@ static latent_status read_npy(latent_context *ctx, const char *path, size_t colu
         goto done;
     }
     if (columns && info->shape[1] != columns) {
-        status = lt_fail(ctx, LATENT_ERROR_FORMAT, "%s: its rows have %llu features, but %zu are needed",
-                         path, (unsigned long long)info->shape[1], columns);
+        status = lt_fail(ctx, LATENT_ERROR_FORMAT, "%s: its rows have %llu features, but %zu are needed%s",
+                         path, (unsigned long long)info->shape[1], columns,
+                         info->shape[1] > columns
+                             ? ""
+                             : "; where it was made from sparse text, the last columns may have been all 0 "
+                               "there: make it again with the full number of columns");
         goto done;
     }
     out->n = (size_t)info->shape[0];
@@ -78,18 +82,24 @@ void latent_rows_free(latent_rows *rows) {
 
 latent_status latent_rows_write(latent_context *ctx, const char *path, const float *x, size_t n, size_t d,
                                 const int32_t *labels) {
+    latent_status status = LATENT_OK;
     lt_npy_writer *writer = NULL;
     if (labels) {
         return lt_libsvm_write(ctx, path, x, n, d, labels);
     }
-    latent_status status = lt_npy_create(ctx, path, n, d, &writer);
-    if (status == LATENT_OK) {
-        status = lt_npy_put(ctx, writer, x, (uint64_t)n * d);
-        if (status != LATENT_OK) {
-            lt_npy_abort(writer);
+    LT_TRY(lt_npy_create(ctx, path, n, d, &writer));
+    for (size_t i = 0; i < n; i++) {
+        if (ctx->interrupted) {
+            status = lt_fail(ctx, LATENT_INTERRUPTED, "interrupted; %s was not written", path);
+            goto done;
         }
+        LT_TRY(lt_npy_put(ctx, writer, x + i * d, d));
     }
-    return status == LATENT_OK ? lt_npy_commit(ctx, writer) : status;
+    status = lt_npy_commit(ctx, writer);
+    writer = NULL;
+done:
+    lt_npy_abort(writer);
+    return status;
 }
 
 static latent_status read_labels_npy(latent_context *ctx, const char *path, int32_t **labels, size_t *n) {
