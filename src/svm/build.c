@@ -133,7 +133,7 @@ static void build_pair(const builder *b, int pair, latent_svm *svm) {
     out->rows = lt_svm_problem_rows(q);
     out->iterations = s->iterations;
     out->objective = s->objective;
-    out->gap = s->gap;
+    out->gap = s->gap > 0 ? s->gap : 0; /* below 0: no pair of rows is left that violates optimality */
     out->rho = rho;
     out->gamma = svm->gamma[pair];
     out->converged = s->outcome == LT_SVM_SOLVED;
