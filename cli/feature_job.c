@@ -6,6 +6,8 @@
 #include "format.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static const cli_option options[] = {
     {.name = "flip", .type = CLI_FLAG, .help = "add the features of the mirrored image (on by default)"},
@@ -64,21 +66,45 @@ const char *cli_features_text(const latent_features_info *info, char *out, size_
     return out;
 }
 
+int cli_features_file(cli_session *session, const char *folder, latent_split split, char **out) {
+    char *raw = NULL, *below = cli_join(folder, "features");
+    int code = cli_status(session, latent_features_path(session->ctx, folder, split, 0, LATENT_NPY, out));
+    if (code == CLI_OK && access(*out, F_OK) != 0) {
+        code = cli_status(session, latent_features_path(session->ctx, folder, split, 0, LATENT_RAW, &raw));
+        if (code == CLI_OK && access(raw, F_OK) == 0) {
+            code = cli_fail(session,
+                            "%s: these features are raw floats, and .npy arrays are read here; make them "
+                            "again with 'latent features --format npy'",
+                            raw);
+        } else if (code == CLI_OK && cli_is_folder(below)) {
+            code = cli_fail(session, "%s: no features lie in it, but %s does: give that folder", *out, below);
+        }
+    }
+    if (code != CLI_OK) {
+        latent_free(*out);
+        *out = NULL;
+    }
+    latent_free(raw);
+    free(below);
+    return code;
+}
+
 int cli_features_read(cli_session *session, const char *folder, latent_split split, size_t width,
                       latent_rows *rows, int32_t **labels) {
     char *x = NULL, *y = NULL;
     size_t labelled = 0;
-    latent_status status = latent_features_path(session->ctx, folder, split, 0, LATENT_NPY, &x);
-    if (status == LATENT_OK) {
-        status = latent_features_path(session->ctx, folder, split, 1, LATENT_NPY, &y);
+    int code = cli_features_file(session, folder, split, &x);
+    if (code != CLI_OK) {
+        return code;
     }
+    latent_status status = latent_features_path(session->ctx, folder, split, 1, LATENT_NPY, &y);
     if (status == LATENT_OK) {
         status = latent_rows_read(session->ctx, x, width, rows);
     }
     if (status == LATENT_OK) {
         status = latent_labels_read(session->ctx, y, labels, &labelled);
     }
-    int code = cli_status(session, status);
+    code = cli_status(session, status);
     if (code == CLI_OK && labelled != rows->n) {
         code = cli_fail(session,
                         "%s: %zu labels for %zu rows of features; make both again with 'latent "

@@ -12,6 +12,9 @@ int cli_features_settle(const cli_arguments *arguments, latent_features_options 
 void cli_features_progress(void *user, latent_split split, int done, int total);
 /* "8,192 features, flip, standardize, l2" */
 const char *cli_features_text(const latent_features_info *info, char *out, size_t size);
+/* The path of the rows of a split in such a folder (latent_free). A folder that holds raw features, or a
+ * folder of features, is refused with what would be right. Returns an exit code. */
+int cli_features_file(cli_session *session, const char *folder, latent_split split, char **out);
 /* The rows of a split in a folder of 'latent features', and their labels (latent_rows_free, latent_free).
  * `width` says how wide they must be; 0: as wide as they are. Returns an exit code. */
 int cli_features_read(cli_session *session, const char *folder, latent_split split, size_t width,

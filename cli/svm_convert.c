@@ -25,6 +25,13 @@ static int run(cli_session *session, const cli_arguments *arguments) {
         code = cli_status(session, latent_rows_write(session->ctx, out, input.x, input.n, input.d,
                                                      npy ? NULL : input.labels));
     }
+    if (code == CLI_OK && npy && input.rows.labels && !cli_get(arguments, "columns")->given) {
+        cli_note(
+            session,
+            "%s reaches up to column %s; sparse text does not say how wide its rows are: with --columns N "
+            "they have N",
+            input.path, cli_count(input.d).s);
+    }
     if (code == CLI_OK) {
         printf("wrote %s: %s rows of %s features%s\n", out, cli_count(input.n).s, cli_count(input.d).s,
                npy ? "" : " with their labels");
@@ -39,9 +46,12 @@ const cli_command cli_command_svm_convert = {
     .operands = "FEATURES OUT",
     .operands_min = 2,
     .operands_max = 2,
-    .about = "FEATURES is an .npy array, LIBSVM's sparse text, or a folder that 'latent features' made. Text "
-             "holds a label for each row; an array has none.",
-    .examples = "latent svm convert runs/mine/features train.txt\nlatent svm convert train.txt train.npy",
+    .about =
+        "FEATURES is an .npy array, LIBSVM's sparse text, or a folder that 'latent features' made. Text "
+        "holds a label for each row; an array has none. Text leaves zeros out, so it does not say how wide "
+        "rows are: --columns does.",
+    .examples = "latent svm convert runs/mine/features train.txt\nlatent svm convert train.txt train.npy "
+                "--columns 8192",
     .groups = {&group, &cli_svm_input_group, &cli_quiet_group},
     .run = run,
 };

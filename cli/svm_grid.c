@@ -172,10 +172,10 @@ static int work(cli_session *session, const cli_arguments *arguments, const cli_
     }
     if (code == CLI_OK) {
         o->count = cs.count * (gammas.count > 0 ? gammas.count : 1);
-        code = cli_status(session,
-                          latent_svm_grid(session->ctx, input->x, input->n, input->d, input->labels,
-                                          &setting->options, o->folds, cs.values, cs.count, gammas.values,
-                                          gammas.count, &engine, on_point, o, o->points, &o->best));
+        code = cli_svm_status(session, input,
+                              latent_svm_grid(session->ctx, input->x, input->n, input->d, input->labels,
+                                              &setting->options, o->folds, cs.values, cs.count, gammas.values,
+                                              gammas.count, &engine, on_point, o, o->points, &o->best));
         cli_progress_clear(&session->progress);
     }
     o->seconds = cli_clock() - begun;
@@ -191,8 +191,8 @@ static int run(cli_session *session, const cli_arguments *arguments) {
     o->session = session;
     o->kernel = setting.options.kernel;
     o->folds = (int)cli_get(arguments, "folds")->integer;
-    if (code == CLI_OK && o->kernel == LATENT_SVM_LINEAR && cli_get(arguments, "gamma")->given) {
-        code = cli_usage(arguments->command, "--gamma: the linear kernel has none");
+    if (code == CLI_OK) {
+        code = cli_svm_check_gamma(arguments);
     }
     if (code == CLI_OK) {
         code = cli_svm_read(session, arguments, arguments->operands[0], LATENT_TRAIN, 1, NULL, &input);

@@ -1,4 +1,5 @@
 /* svm_input.c: features and labels for `latent svm`, from wherever they lie. */
+#include "feature_job.h"
 #include "option_rows.h"
 #include "svm_job.h"
 
@@ -25,12 +26,20 @@ static const cli_option options[] = {
      .otherwise = "train to train, test to predict",
      .help = "which rows of a folder, which labels of a data set"},
     CLI_ROW_SUBSET(.help = "only the first N rows, or the first P percent"),
+    {.name = "columns",
+     .value = "N",
+     .type = CLI_INT,
+     .min = 1,
+     .max = 1 << 30,
+     .otherwise = "as many as there are, or as the model has",
+     .help = "width of the rows: sparse text does not say it where the last columns are all 0"},
 };
 
 const cli_group cli_svm_input_group = {"Input", options, sizeof options / sizeof *options};
 
 void cli_svm_input_free(cli_svm_input *input) {
     free(input->path);
+    free(input->labels_path);
     latent_rows_free(&input->rows);
     latent_free(input->own_labels);
     memset(input, 0, sizeof *input);
@@ -79,15 +88,19 @@ static int read_labels(cli_session *session, const cli_arguments *arguments, con
         code = cli_fail(session, "%s: %zu labels for the %zu rows of %s; there must be one for each",
                         file ? file : set, count, out->rows.n, out->path);
     }
+    if (out->own_labels) {
+        out->labels_path = strdup(file ? file : set);
+        cli_need_memory(out->labels_path);
+    }
     latent_free(beside);
     return code;
 }
 
-static int read_rows(cli_session *session, const latent_svm_info *model, cli_svm_input *out) {
-    size_t columns = model && !model->open_width ? model->d : 0;
+static int read_rows(cli_session *session, size_t given, const latent_svm_info *model, cli_svm_input *out) {
+    size_t columns = given ? given : model && !model->open_width ? model->d : 0;
     int code = cli_status(session, latent_rows_read(session->ctx, out->path, columns, &out->rows));
     /* LIBSVM's text says only how far its values reach; sparse rows that reach less far are filled up. */
-    if (code == CLI_OK && model && out->rows.d < model->d) {
+    if (code == CLI_OK && !given && model && out->rows.d < model->d) {
         latent_rows_free(&out->rows);
         code = cli_status(session, latent_rows_read(session->ctx, out->path, model->d, &out->rows));
     }
@@ -103,12 +116,12 @@ int cli_svm_read(cli_session *session, const cli_arguments *arguments, const cha
     int code = CLI_OK;
     split = !named ? split : strcmp(named, "train") == 0 ? LATENT_TRAIN : LATENT_TEST;
     if (folder) {
-        code = cli_status(session, latent_features_path(session->ctx, folder, split, 0, LATENT_NPY, &path));
+        code = cli_features_file(session, folder, split, &path);
     }
     if (code == CLI_OK) {
         out->path = strdup(path ? path : operand);
         cli_need_memory(out->path);
-        code = read_rows(session, model, out);
+        code = read_rows(session, (size_t)cli_get(arguments, "columns")->integer, model, out);
     }
     latent_free(path);
     if (code == CLI_OK) {
@@ -127,4 +140,14 @@ int cli_svm_read(cli_session *session, const cli_arguments *arguments, const cha
         out->n = wanted < 1 ? 1 : wanted < out->n ? wanted : out->n;
     }
     return code;
+}
+
+int cli_svm_status(cli_session *session, const cli_svm_input *input, latent_status status) {
+    if (status != LATENT_ERROR_NUMERIC && status != LATENT_ERROR_ARGUMENT) {
+        return cli_status(session, status);
+    }
+    const char *labels = input->labels_path;
+    cli_fail(session, "%s%s%s: %s", input->path, labels ? " with the labels of " : "", labels ? labels : "",
+             latent_context_message(session->ctx));
+    return status == LATENT_ERROR_ARGUMENT ? CLI_USAGE : CLI_FAILED;
 }

@@ -24,11 +24,14 @@ int cli_svm_settle(cli_session *session, const cli_arguments *arguments, cli_svm
 void cli_svm_setting_free(cli_svm_setting *setting);
 /* --kernel */
 latent_svm_kernel cli_svm_kernel(const cli_arguments *arguments);
+/* Refuses a --gamma beside a kernel that has none. Returns an exit code. */
+int cli_svm_check_gamma(const cli_arguments *arguments);
 /* --c and --gamma of a command that takes one of each. Returns an exit code. */
 int cli_svm_point(const cli_arguments *arguments, latent_svm_options *out);
 
 typedef struct cli_svm_input { /* zero it first */
     char *path;                /* of the features */
+    char *labels_path;         /* of labels that lie elsewhere, or NULL */
     size_t n, d;
     float *x;
     int32_t *labels; /* or NULL */
@@ -41,6 +44,8 @@ typedef struct cli_svm_input { /* zero it first */
 int cli_svm_read(cli_session *session, const cli_arguments *arguments, const char *operand,
                  latent_split split, int needs_labels, const latent_svm_info *model, cli_svm_input *out);
 void cli_svm_input_free(cli_svm_input *input);
+/* As cli_status, for work on these rows: a sentence about values or labels names the file that they are of. */
+int cli_svm_status(cli_session *session, const cli_svm_input *input, latent_status status);
 
 /* ---- svm_show.c ---- */
 

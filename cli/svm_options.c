@@ -14,8 +14,10 @@ static const cli_option problem_options[] = {
      .value = "LABEL=W,..",
      .type = CLI_STRING,
      .otherwise = "1 for all",
-     .help = "factors of C for classes: 3=2.5,7=0.5"},
-    {.name = "balanced", .type = CLI_FLAG, .help = "weight every class by one over its share of the rows"},
+     .help = "factors of C for classes: 3=2.5,7=0.5; with --balanced the two are multiplied"},
+    {.name = "balanced",
+     .type = CLI_FLAG,
+     .help = "weight every class by one over its share of the rows, times its --weight"},
     {.name = "vote",
      .value = "RULE",
      .type = CLI_CHOICE,
@@ -47,7 +49,7 @@ static const cli_option solver_options[] = {
      .type = CLI_CHOICE,
      .choices = "strict|fast|fp32",
      .initial = "strict",
-     .help = "cuda: precision of the products that make the kernel matrix"},
+     .help = "cuda: precision of the products that make the kernel matrix; elsewhere they are fp32"},
     {.name = "no-shrinking", .type = CLI_FLAG, .help = "never leave rows out while the others are solved"},
 };
 
@@ -109,8 +111,19 @@ latent_svm_kernel cli_svm_kernel(const cli_arguments *arguments) {
     return strcmp(cli_string(arguments, "kernel"), "rbf") == 0 ? LATENT_SVM_RBF : LATENT_SVM_LINEAR;
 }
 
+int cli_svm_check_gamma(const cli_arguments *arguments) {
+    if (cli_svm_kernel(arguments) == LATENT_SVM_LINEAR && cli_get(arguments, "gamma")->given) {
+        return cli_usage(arguments->command, "--gamma: the linear kernel has none; leave it out");
+    }
+    return CLI_OK;
+}
+
 int cli_svm_point(const cli_arguments *arguments, latent_svm_options *out) {
     const char *gamma = cli_string(arguments, "gamma");
+    int code = cli_svm_check_gamma(arguments);
+    if (code != CLI_OK) {
+        return code;
+    }
     out->c = cli_get(arguments, "c")->real;
     if (strcmp(gamma, "scale") == 0 || strcmp(gamma, "auto") == 0) {
         out->gamma_rule = *gamma == 's' ? LATENT_GAMMA_SCALE : LATENT_GAMMA_AUTO;
@@ -121,6 +134,19 @@ int cli_svm_point(const cli_arguments *arguments, latent_svm_options *out) {
         return cli_usage(arguments->command, "--gamma %s: it takes scale, auto or a number above 0", gamma);
     }
     return CLI_OK;
+}
+
+/* --products is the GPU's: what else computes would pass over it in silence. */
+static void warn_products(cli_session *session, const cli_arguments *arguments) {
+    const char *name = cli_string(arguments, "backend");
+    latent_backend_info info;
+    for (int i = 0; (!name || strcmp(name, "auto") == 0) && latent_backend_get_info(i, &info); i++) {
+        name = info.available ? info.name : name;
+    }
+    if (name && strcmp(name, "cuda") != 0) {
+        cli_note(session, "--products %s changes nothing here: the backend '%s' multiplies in fp32",
+                 cli_string(arguments, "products"), name);
+    }
 }
 
 int cli_svm_settle(cli_session *session, const cli_arguments *arguments, cli_svm_setting *out) {
@@ -139,6 +165,9 @@ int cli_svm_settle(cli_session *session, const cli_arguments *arguments, cli_svm
                    : products[1] == 'a' ? LATENT_SVM_FAST
                                         : LATENT_SVM_FP32;
     o->shrinking = !cli_flag(arguments, "no-shrinking");
+    if (o->precision == LATENT_SVM_FAST) {
+        warn_products(session, arguments);
+    }
     o->progress = cli_svm_progress;
     o->user = session;
     if (cache && !read_bytes(cache, &o->cache_bytes)) {

@@ -105,9 +105,10 @@ static int predict(cli_session *session, const cli_arguments *arguments, latent_
         return cli_fail(session, "no memory for the values of %zu rows", input->n);
     }
     double begun = cli_clock();
-    int code = cli_status(session, latent_svm_predict(session->ctx, svm, input->x, input->n, input->d,
-                                                      o->labels, decisions ? o->values : NULL,
-                                                      o->probability ? o->values : NULL));
+    int code =
+        cli_svm_status(session, input,
+                       latent_svm_predict(session->ctx, svm, input->x, input->n, input->d, o->labels,
+                                          decisions ? o->values : NULL, o->probability ? o->values : NULL));
     o->predict_seconds = cli_clock() - begun;
     for (size_t i = 0; code == CLI_OK && input->labels && i < input->n; i++) {
         o->right += o->labels[i] == input->labels[i];

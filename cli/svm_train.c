@@ -133,7 +133,7 @@ static int work(cli_session *session, const cli_arguments *arguments, const cli_
         cli_svm_warn(session, &o.report);
         status = latent_svm_save(session->ctx, svm, path, format);
     }
-    int code = cli_status(session, status);
+    int code = cli_svm_status(session, input, status);
     if (code == CLI_OK && cli_flag(arguments, "json")) {
         cli_record_print(fill, &o);
     } else if (code == CLI_OK) {
@@ -143,12 +143,31 @@ static int work(cli_session *session, const cli_arguments *arguments, const cli_
     return code;
 }
 
+/* What would come to nothing after the training is said before it. */
+static int check(cli_session *session, const cli_arguments *arguments) {
+    int text = strcmp(cli_string(arguments, "format"), "libsvm") == 0;
+    if (text && cli_flag(arguments, "gamma-per-pair")) {
+        return cli_usage(arguments->command, "--gamma-per-pair --format libsvm: LIBSVM's model file has one "
+                                             "gamma; leave out one of the two");
+    }
+    if (text && strcmp(cli_string(arguments, "vote"), "libsvm") != 0) {
+        return cli_usage(arguments->command,
+                         "--vote %s --format libsvm: LIBSVM's model file has no place "
+                         "for another vote; leave out one of the two",
+                         cli_string(arguments, "vote"));
+    }
+    return cli_status(session, latent_file_check(session->ctx, cli_string(arguments, "out")));
+}
+
 static int run(cli_session *session, const cli_arguments *arguments) {
     cli_svm_setting setting = {0};
     cli_svm_input input = {0};
     int code = cli_svm_settle(session, arguments, &setting);
     if (code == CLI_OK) {
         code = cli_svm_point(arguments, &setting.options);
+    }
+    if (code == CLI_OK) {
+        code = check(session, arguments);
     }
     setting.options.probability = cli_flag(arguments, "probability");
     setting.options.gamma_per_pair = cli_flag(arguments, "gamma-per-pair");

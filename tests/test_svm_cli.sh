@@ -63,6 +63,18 @@ if command -v svm-predict >/dev/null; then
     expect "a model of svm-train" 0 "100.00%" svm predict theirs.model test.txt
 fi
 
+# Text leaves zeros out, and with them the width of the rows.
+awk '{ print $0, "5:" (NR % 7 == 0) }' train.txt >wide.txt
+expect "the width of text" 0 "reaches up to column 2" svm convert train.txt narrow.npy
+expect "is what --columns says" 0 "210 rows of 5 features" svm convert train.txt five.npy --columns 5
+expect "but not less than it has" 1 "it has the index 5" svm convert wide.txt x.npy --columns 4
+expect "a model of five columns" 0 "" svm train wide.txt --out five.model -C 10 --quiet
+expect "text that reaches less far" 0 "100.00% (30 of 30)" svm predict five.model test.txt
+expect "an array that does" 1 "5 are needed; where it was made from sparse text" \
+    svm predict five.model narrow.npy --labels labels.txt
+expect "a model of text, made as wide" 0 "" svm train train.txt --columns 5 --out as.model -C 10 --quiet
+expect "takes the wide array" 0 "210" svm predict as.model five.npy --out x.txt
+
 expect "text to an array" 0 "210 rows of 2 features" svm convert train.txt train.npy
 cut -d' ' -f1 train.txt >train_labels.txt
 expect "and back" 0 "with their labels" svm convert train.npy again.txt --labels train_labels.txt
@@ -84,6 +96,9 @@ if "$program" train tiny.net --data good --run run --epochs 1 --backend ref --qu
     expect "labels of the other split" 1 "60 labels for the 30 rows" \
         svm predict r.model run/features/test.npy --data good --split train
     expect "an array without labels" 2 "has no labels" svm train run/features/train.npy --out x.model
+    expect "a run instead of its features" 1 "give that folder" svm train run --out x.model
+    "$program" features run --backend ref --quiet --format raw --out raw >/dev/null 2>&1
+    expect "raw features" 1 "raw/train.f32: these features are raw floats" svm train raw --out x.model
     expect "rows of another width" 1 "features, but" svm predict m.safetensors run/features/test.npy --data good
 fi
 
@@ -111,12 +126,30 @@ head -n 5 labels.txt >few.txt
 expect "too few labels" 1 "5 labels for the 30 rows" svm predict m.safetensors test.txt --labels few.txt
 sed 's/1:[^ ]*/1:nan/' test.txt >nan.txt
 expect "not a number" 1 "finite number" svm predict m.safetensors nan.txt
+{ printf '\x93NUMPY\x01\x00\x76\x00'; printf '%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }"
+    printf '\0\0\x80\x3f\0\0\x80\x3f\0\0\xc0\x7f\0\0\x80\x3f'; } >nan.npy
+printf '1\n2\n' >two.txt
+expect "not a number in an array" 1 "nan.npy with the labels of two.txt: row 1, column 0" \
+    svm train nan.npy --labels two.txt --out x.model
+expect "nor to predict" 1 "nan.npy: row 1, column 0" svm predict m.safetensors nan.npy --out x.txt
 awk '{ $1 = 7; print }' train.txt >one.txt
-expect "one class" 2 "at least two classes" svm train one.txt
+expect "one class" 2 "one.txt: all 210 rows have the label 7; a classifier needs at least two classes" svm train one.txt
 printf '1 2:1 1:1\n' >unsorted.txt
 expect "unsorted indices" 1 "indices must rise" svm train unsorted.txt
 awk '{ print $1 " 1:3 2:3" }' train.txt >constant.txt
-expect "constant features" 2 "they are constant" svm train constant.txt
+expect "constant features" 2 "constant.txt: gamma by scale" svm train constant.txt
+holds "which are constant" grep -q "they are constant" <<<"$output"
 expect "labels from two places" 2 "give one" svm train train.txt --labels labels.txt --data good
-expect "a folder that cannot be written" 1 "no/m" svm train train.txt --out no/m --quiet
+expect "gamma for a linear kernel" 2 "the linear kernel has none" svm train train.txt --kernel linear --gamma 3
+
+# What could not be written after the training is refused before it: the features are not even opened.
+expect "a folder that cannot be written" 1 "no/m: cannot write" svm train none.txt --out no/m --quiet
+expect "a gamma per pair as text" 2 "has one gamma" svm train none.txt --gamma-per-pair --format libsvm
+expect "another vote as text" 2 "no place for another vote" svm train none.txt --vote confidence --format libsvm
+
+# Flags that change nothing say so.
+expect "products of the GPU" 0 "--products fast changes nothing here: the backend 'ref'" \
+    svm train train.txt --products fast --backend ref --out x.model
+expect "a price that no row reaches" 0 "" svm train train.txt -C 0.0001 --out x.model
+holds "no pair is left that violates" grep -Eq "^largest gap +0$" <<<"$output"
 finish
