@@ -16,7 +16,7 @@ cli_times *cli_times_new(void) {
 /* The names live as long as the measurement, so they are copied. */
 void cli_times_keep(void *user, const latent_op_time *time) {
     cli_times *times = user;
-    if (times->count < CLI_TIMES_MAX && time->seconds > 0) {
+    if (times->count < CLI_TIMES_MAX) {
         int i = times->count++;
         times->rows[i].time = *time;
         snprintf(times->rows[i].name, sizeof times->rows[i].name, "%s", time->name);
@@ -27,7 +27,7 @@ void cli_times_keep(void *user, const latent_op_time *time) {
 static double total(const cli_times *times) {
     double sum = 0;
     for (int i = 0; i < times->count; i++) {
-        sum += times->rows[i].time.seconds;
+        sum += times->rows[i].time.parts ? 0 : times->rows[i].time.seconds;
     }
     return sum;
 }
@@ -39,6 +39,7 @@ static double percent(double part, double whole) {
 static void print_ops(const cli_times *times, double ceiling_gflops) {
     static const char *const heads[] = {"op", "pass", "kernel", "ms/step", "share", "GFLOP/s", "of ceiling"};
     double all = total(times);
+    int parts = 0; /* rows to come that are kernels of the op above */
     cli_table table = cli_table_new("lllrrrr");
     for (int i = 0; i < 7; i++) {
         cli_table_cell(&table, "%s", heads[i]);
@@ -47,9 +48,14 @@ static void print_ops(const cli_times *times, double ceiling_gflops) {
     for (int i = 0; i < times->count; i++) {
         const latent_op_time *time = &times->rows[i].time;
         double gflops = 1e-9 * time->flops / time->seconds;
-        cli_table_cell(&table, "%s", times->rows[i].name);
-        cli_table_cell(&table, "%s", time->pass);
-        cli_table_cell(&table, "%s", times->rows[i].kernel);
+        int part = parts > 0;
+        parts = part ? parts - 1 : time->parts;
+        if (!(time->seconds > 0)) {
+            continue;
+        }
+        cli_table_cell(&table, "%s", part ? "" : times->rows[i].name);
+        cli_table_cell(&table, "%s", part ? "" : time->pass);
+        cli_table_cell(&table, "%s%s", part ? "  " : "", times->rows[i].kernel);
         cli_table_cell(&table, "%.3f", 1e3 * time->seconds);
         cli_table_cell(&table, "%.1f%%", percent(time->seconds, all));
         if (time->flops > 0) {
@@ -72,14 +78,14 @@ static void print_kinds(const cli_times *times) {
     for (int i = 0; i < times->count; i++) {
         const char *kind = times->rows[i].time.kind;
         double sum = 0;
-        int first = 1;
+        int first = !times->rows[i].time.parts;
         for (int j = 0; j < times->count; j++) {
-            if (strcmp(times->rows[j].time.kind, kind) == 0) {
+            if (strcmp(times->rows[j].time.kind, kind) == 0 && !times->rows[j].time.parts) {
                 first = first && j >= i;
                 sum += times->rows[j].time.seconds;
             }
         }
-        if (first) {
+        if (first && sum > 0) {
             cli_table_cell(&table, "%s", kind);
             cli_table_cell(&table, "%.3f ms", 1e3 * sum);
             cli_table_cell(&table, "%.1f%%", percent(sum, all));
@@ -103,6 +109,7 @@ void cli_times_json(cli_json *json, const char *key, const cli_times *times) {
         cli_json_string(json, "pass", time->pass);
         cli_json_string(json, "kind", time->kind);
         cli_json_string(json, "kernel", times->rows[i].kernel);
+        cli_json_number(json, "parts", time->parts);
         cli_json_number(json, "seconds", time->seconds);
         cli_json_number(json, "flops", time->flops);
         cli_json_close(json, '}');

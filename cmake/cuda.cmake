@@ -35,7 +35,7 @@ if(NOT DEFINED LATENT_NVCC_WORKS)
 endif()
 
 # The default: machine code for every architecture of the list that this nvcc knows, and PTX of the newest
-# one for those that come after it.
+# one for those that come after it; PTX of 100 for its siblings up to 120.
 if(NOT LATENT_CUDA_ARCHS)
     execute_process(COMMAND ${LATENT_NVCC} --list-gpu-arch OUTPUT_VARIABLE known)
     foreach(arch 75 80 86 89 90a 100 120)
@@ -45,6 +45,9 @@ if(NOT LATENT_CUDA_ARCHS)
             set(newest ${number})
         endif()
     endforeach()
+    if("100-real" IN_LIST archs AND NOT newest EQUAL 100)
+        list(APPEND archs 100-virtual)
+    endif()
     list(APPEND archs ${newest}-virtual)
 else()
     set(archs ${LATENT_CUDA_ARCHS})

@@ -361,6 +361,9 @@ typedef struct latent_features_options {
     uint64_t memory; /* bytes of the backend's memory in which training features may wait for their mean; 0:
                         4 GiB, and on a device never more than half of what is free. With less than they need
                         the encoder runs twice, to the same bits */
+    const char *scaling; /* standardize by the mean and deviation in this scaling.safetensors (or in this
+                            folder of features), for a classifier that was trained on features of it; NULL: by
+                            the training rows' own */
     latent_features_fn progress; /* or NULL */
     void *user;
 } latent_features_options;
@@ -370,8 +373,11 @@ typedef struct latent_features_info {
     int width;    /* features of an image */
     int flip, standardize, l2;
     latent_feature_format format;
-    char weights[33]; /* latent_model_digest() of the model that made them */
-    char data[1024];  /* path of the data set */
+    char weights[33];   /* latent_model_digest() of the model that made them */
+    char data[1024];    /* path of the data set */
+    char digest[33];    /* and latent_dataset_digest() of it; "": older features do not say */
+    char precision[8];  /* of the engine that made them: "fp32", "bf16"; "": older features do not say */
+    char scaling[1024]; /* path of the scaling that was given; "": the training rows' own */
     /* The encoder and what is done to its rows; copies to and from the device; what the writing thread was
      * waited for (it works beside the other two), and the disk at the end. */
     double compute_seconds, copy_seconds, write_seconds;
@@ -429,14 +435,24 @@ typedef struct latent_stage {
     const char *inputs;  /* everything that decides its output, as text */
     const char *summary; /* one line for a person */
     double seconds;
+    int unfinished; /* 1: begun, and not completed */
+    /* To record: the files it wrote, named from the run folder, ending with NULL (at most 16). Those that are
+     * there are recorded with their fingerprints. */
+    const char *const *files;
 } latent_stage;
 
 /* Without a run.json the journal is empty. */
 LATENT_API latent_status latent_journal_open(latent_context *ctx, const char *run, latent_journal **out);
+/* Empty, whatever run.json holds; the first record replaces it. */
+LATENT_API latent_status latent_journal_create(latent_context *ctx, const char *run, latent_journal **out);
 LATENT_API void latent_journal_destroy(latent_journal *journal);
 /* NULL when the stage was never completed. */
 LATENT_API const latent_stage *latent_journal_find(const latent_journal *journal, const char *name);
-/* Records a stage as completed, or (stage->inputs NULL) as not, and writes run.json. */
+/* The first of the files that the stage wrote which is gone or another by now; NULL: all are as they were. */
+LATENT_API const char *latent_journal_changed(const latent_journal *journal, const char *name);
+/* Seconds that a stage has taken so far, completed or not. */
+LATENT_API double latent_journal_spent(const latent_journal *journal, const char *name);
+/* Records a stage, or (stage->inputs NULL) forgets it, and writes run.json. */
 LATENT_API latent_status latent_journal_record(latent_context *ctx, latent_journal *journal,
                                                const latent_stage *stage);
 /* How to make the run again and on what machine: written with the next stage. */
@@ -444,10 +460,12 @@ LATENT_API latent_status latent_journal_describe(latent_context *ctx, latent_jou
                                                  const char *command, const char *machine);
 
 typedef struct latent_target {
-    const char *name;   /* "training" */
-    char goal[80];      /* "under 10 minutes" */
-    char measured[160]; /* "84.1 s: 20 epochs of 50,000 images" */
-    int met;            /* 1 yes, 0 no, -1 not measured */
+    const char *name;    /* "training" */
+    char goal[80];       /* "under 10 minutes" */
+    char measured[160];  /* "84.1 s: 20 epochs of 50,000 images" */
+    int met;             /* 1 yes, 0 no, -1 open */
+    const char *reached; /* "yes", "no", "not measured"; "not comparable": under other conditions */
+    char reason[96];     /* which: "2 of 20 epochs"; "" unless it is not comparable */
 } latent_target;
 
 enum { LATENT_TARGETS = 4 };
@@ -456,6 +474,9 @@ enum { LATENT_TARGETS = 4 };
  * ladder.json, or NULL: the run's own. */
 LATENT_API latent_status latent_run_targets(latent_context *ctx, const char *run, const char *ladder,
                                             latent_target out[LATENT_TARGETS]);
+
+/* Whether the file is one that can stand for `ladder`: JSON with rungs. */
+LATENT_API latent_status latent_ladder_check(latent_context *ctx, const char *path);
 
 /* One self-contained HTML file about one run, or several side by side (at most 8). */
 LATENT_API latent_status latent_report_write(latent_context *ctx, const char *const *runs, int count,

@@ -95,6 +95,12 @@ static const op_case op_cases[] = {
     {"C 32, stride 2",              2,  9,  7,  32,  40, 3, 3, 2, {SAME},       BIAS | RELU},
     {"C 32, up2 pool2, K 20",       2,  4,  3,  32,  20, 5, 5, 1, {SAME},       BIAS | RELU | UP2 | POOL2},
     {"C 32, 7x7",                   1,  6,  5,  32,  12, 7, 7, 1, {SAME},       BIAS | RELU},
+    {"up2 2x2, C 16",               2,  5,  4,  16,   8, 2, 2, 1, {SAME},       BIAS | RELU | UP2},
+    {"up2 5x5, C 16, K 3",          2,  4,  5,  16,   3, 5, 5, 1, {SAME},       BIAS | UP2},
+    {"up2 1x1, C 16, K 6",          3,  5,  3,  16,   6, 1, 1, 1, {0},          BIAS | RELU | UP2},
+    {"up2 3x3 pool2, C 16",         2,  6,  5,  16,  16, 3, 3, 1, {SAME},       BIAS | RELU | UP2 | POOL2},
+    {"C 16, K 10",                  2,  7,  6,  16,  10, 3, 3, 1, {SAME},       BIAS | RELU},
+    {"9x9",                         1,  7,  8,   4,   8, 9, 9, 1, {SAME},       BIAS | RELU},
 };
 /* clang-format on */
 

@@ -140,8 +140,9 @@ typedef struct lt_optimizer_call {
     size_t count;
 } lt_optimizer_call;
 
-/* Where time is booked: the time since the previous mark goes to the slot. */
+/* Where time is booked: the time since the previous mark goes to the slot; at LT_SLOT_NOWHERE to none. */
 enum { LT_SLOT_GATHER, LT_SLOT_LOSS, LT_SLOT_OPTIMIZER, LT_SLOT_PREPARE, LT_SLOT_OTHER, LT_SLOT_OPS };
+enum { LT_SLOT_NOWHERE = 0x7FFFFFFF };
 static inline int lt_slot(int op, lt_pass pass) {
     return LT_SLOT_OPS + 2 * op + (pass == LT_BACKWARD);
 }
@@ -177,6 +178,8 @@ struct lt_backend_type {
                                size_t image_bytes, lt_backend_data **out);
     void (*data_free)(lt_backend *backend, lt_backend_data *data);
     uint64_t (*data_bytes)(const lt_backend_data *data); /* of backend memory that it takes */
+    /* 1: the host has a part in every gather of it, which then cannot be captured. NULL: never. */
+    int (*data_streams)(const lt_backend_data *data);
     latent_status (*gather)(latent_context *ctx, lt_backend *backend, const lt_gather_call *call);
 
     /* Ops. op_variant names the kernel that would run the op ("direct", "tiled 3x3"), or returns NULL and
@@ -193,15 +196,18 @@ struct lt_backend_type {
 
     /* Steps: the table is copied; the cursor starts at 0 and losses of the table's steps are undefined
      * until computed. losses_read waits, gives losses [first, first+count) of the table and the first bad
-     * step among all so far (-1: none). */
+     * step among all so far (-1: none). losses_poll does not wait: it gives those from `first` on that are
+     * there, and how many. NULL: when a call returns, its step is done. */
     latent_status (*steps_begin)(latent_context *ctx, lt_backend *backend, const lt_step *steps, int count);
     latent_status (*step_next)(latent_context *ctx, lt_backend *backend);
     latent_status (*losses_read)(latent_context *ctx, lt_backend *backend, int first, int count, float *out,
                                  int *bad_step);
+    latent_status (*losses_poll)(latent_context *ctx, lt_backend *backend, int first, float *out, int *count,
+                                 int *bad_step);
 
     /* Time. mark() books the time since the last mark; inside a capture, or while profiling is off on a
      * backend where marks cost, it may do nothing. profile_read waits and returns the seconds per slot
-     * since profile_start. */
+     * since profile_start. With 0 slots profile_start ends the booking; what was booked can still be read. */
     latent_status (*profile_start)(latent_context *ctx, lt_backend *backend, int slots);
     void (*mark)(lt_backend *backend, int slot);
     latent_status (*profile_read)(latent_context *ctx, lt_backend *backend, double *seconds, int slots);

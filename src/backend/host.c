@@ -18,6 +18,29 @@ struct lt_backend_data {
     size_t image_bytes;
 };
 
+latent_status lt_host_check_options(latent_context *ctx, const lt_backend_type *type,
+                                    const latent_engine_options *options) {
+    if (options->kernels) {
+        return lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
+                       "the backend '%s' has no kernel generations ('%s' was asked for, --kernels); the "
+                       "backend 'cuda' has",
+                       type->name, options->kernels);
+    }
+    if (options->device) {
+        return lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
+                       "the backend '%s' runs on the host and has no devices (%d was asked for, --device); "
+                       "the backend 'cuda' has",
+                       type->name, options->device);
+    }
+    if (options->stream_data) {
+        return lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
+                       "the backend '%s' computes where the data set lies and has nothing to stream "
+                       "(--stream-data); the backend 'cuda' has",
+                       type->name);
+    }
+    return LATENT_OK;
+}
+
 void lt_host_init(lt_host *host, const lt_backend_type *type) {
     host->base.type = type;
     host->base.activation = LT_F32;
@@ -42,9 +65,7 @@ latent_status lt_host_alloc(latent_context *ctx, lt_backend *backend, size_t byt
     if (whole >= bytes) {
         *out = aligned_alloc(LT_ALIGN, whole ? whole : LT_ALIGN);
     }
-    return *out ? LATENT_OK
-                : lt_fail(ctx, LATENT_ERROR_MEMORY,
-                          "no memory for a block of %zu bytes; a smaller batch needs less", bytes);
+    return *out ? LATENT_OK : lt_fail(ctx, LATENT_ERROR_MEMORY, "no memory for a block of %zu bytes", bytes);
 }
 
 void lt_host_free(lt_backend *backend, void *memory) {
@@ -284,11 +305,16 @@ latent_status lt_host_profile_start(latent_context *ctx, lt_backend *backend, in
     if (slots < 0) {
         return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "a profile of %d slots", slots);
     }
+    host->booking = 0;
+    if (slots == 0) {
+        return LATENT_OK;
+    }
     latent_status status = lt_calloc(ctx, (size_t)slots, sizeof(double), "the profile", &seconds);
     if (status == LATENT_OK) {
         free(host->seconds);
         host->seconds = seconds;
         host->slots = slots;
+        host->booking = 1;
         host->marked = now();
     }
     return status;
@@ -296,7 +322,7 @@ latent_status lt_host_profile_start(latent_context *ctx, lt_backend *backend, in
 
 void lt_host_mark(lt_backend *backend, int slot) {
     lt_host *host = (lt_host *)backend;
-    if (!host->slots) {
+    if (!host->booking) {
         return;
     }
     double time = now();

@@ -18,10 +18,14 @@ typedef struct lt_host {
     int cursor;
     int bad_step;    /* first bad step of the table; -1: none */
     double *seconds; /* per profile slot */
-    int slots;       /* 0: profiling is off */
-    double marked;   /* when the last mark was made */
+    int slots;
+    int booking;   /* profiling is on */
+    double marked; /* when the last mark was made */
 } lt_host;
 
+/* Refuses what only a GPU has: kernel generations, devices, data sets that are streamed. */
+latent_status lt_host_check_options(latent_context *ctx, const lt_backend_type *type,
+                                    const latent_engine_options *options);
 /* Fills the shared part of a zeroed backend, and frees it again (not the backend itself). */
 void lt_host_init(lt_host *host, const lt_backend_type *type);
 void lt_host_release(lt_host *host);

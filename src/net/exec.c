@@ -89,7 +89,12 @@ done:
     return status;
 }
 
-/* What a graph holds: everything of a step that needs nothing from the host. */
+static latent_status fetch(latent_context *ctx, lt_plan *plan, const lt_gather_call *gather) {
+    latent_status status = plan->backend->type->gather(ctx, plan->backend, gather);
+    plan->backend->type->mark(plan->backend, LT_SLOT_GATHER);
+    return status;
+}
+
 static latent_status compute(latent_context *ctx, lt_plan *plan, int n, const lt_optimizer_call *optimizer) {
     const lt_backend_type *type = plan->backend->type;
     latent_status status = LATENT_OK;
@@ -103,24 +108,37 @@ done:
     return status;
 }
 
-/* The place of the graph for batches of n images, or -1 when both places hold others. */
-static int graph_place(const lt_plan *plan, int n) {
+/* Does the host have a part in every gather? Then a graph begins after it. */
+static int streams(const lt_plan *plan, const lt_gather_call *gather) {
+    const lt_backend_type *type = plan->backend->type;
+    return type->data_streams && type->data_streams(gather->data);
+}
+
+static int same_gather(const lt_gather_call *a, const lt_gather_call *b) {
+    return a->data == b->data && a->n == b->n && a->limit == b->limit && a->shuffle == b->shuffle &&
+           a->seed == b->seed && a->scale == b->scale && a->shift == b->shift && a->mirror == b->mirror &&
+           a->width == b->width && a->channels == b->channels && a->x == b->x;
+}
+
+/* The place of the graph of such a step, or -1 when both places hold others. */
+static int graph_place(const lt_plan *plan, const lt_gather_call *gather) {
     for (int i = 0; i < 2; i++) {
-        if (!plan->graph[i] || plan->graph_n[i] == n) {
+        if (!plan->graph[i] || same_gather(&plan->graph_gather[i], gather)) {
             return i;
         }
     }
     return -1;
 }
 
-static latent_status capture(latent_context *ctx, lt_plan *plan, int place, int n,
+static latent_status capture(latent_context *ctx, lt_plan *plan, int place, const lt_gather_call *gather,
                              const lt_optimizer_call *optimizer) {
     const lt_backend_type *type = plan->backend->type;
     latent_status status = type->graph_begin(ctx, plan->backend);
     if (status != LATENT_OK) {
         return status;
     }
-    latent_status computed = compute(ctx, plan, n, optimizer);
+    latent_status computed = streams(plan, gather) ? LATENT_OK : fetch(ctx, plan, gather);
+    computed = computed == LATENT_OK ? compute(ctx, plan, gather->n, optimizer) : computed;
     void *graph = NULL;
     if (computed == LATENT_OK) {
         status = type->graph_end(ctx, plan->backend, &graph);
@@ -134,7 +152,7 @@ static latent_status capture(latent_context *ctx, lt_plan *plan, int place, int 
     }
     if (status == LATENT_OK) {
         plan->graph[place] = graph;
-        plan->graph_n[place] = n;
+        plan->graph_gather[place] = *gather;
     } else if (graph) {
         type->graph_free(plan->backend, graph);
     }
@@ -145,15 +163,16 @@ latent_status lt_exec_train_step(latent_context *ctx, lt_plan *plan, const lt_ga
                                  const lt_optimizer_call *optimizer) {
     const lt_backend_type *type = plan->backend->type;
     latent_status status = LATENT_OK;
-    LT_TRY(type->gather(ctx, plan->backend, gather));
-    type->mark(plan->backend, LT_SLOT_GATHER);
-    int place = type->graph_begin && !plan->eager ? graph_place(plan, gather->n) : -1;
+    int place = type->graph_begin && !plan->eager ? graph_place(plan, gather) : -1;
+    if (place < 0 || streams(plan, gather)) {
+        LT_TRY(fetch(ctx, plan, gather));
+    }
     if (place < 0) {
         LT_TRY(compute(ctx, plan, gather->n, optimizer));
         goto done;
     }
     if (!plan->graph[place]) {
-        LT_TRY(capture(ctx, plan, place, gather->n, optimizer));
+        LT_TRY(capture(ctx, plan, place, gather, optimizer));
     }
     LT_TRY(type->graph_launch(ctx, plan->backend, plan->graph[place]));
 done:

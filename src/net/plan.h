@@ -32,10 +32,10 @@ typedef struct lt_plan {
     void *block;   /* [b] owned: activations, masks, packed weights, scratch */
     void *scratch; /* [b] inside block */
     lt_node *nodes;
-    latent_memory_info memory; /* gradients, activations, masks, scratch are filled */
-    int eager;                 /* 1: no graphs, so that every op can be timed */
-    void *graph[2];            /* captured training step for the full and the last batch */
-    int graph_n[2];
+    latent_memory_info memory;      /* gradients, activations, masks, scratch are filled */
+    int eager;                      /* 1: no graphs, so that every op can be timed */
+    void *graph[2];                 /* captured training step for the full and the last batch */
+    lt_gather_call graph_gather[2]; /* what they fetch */
 } lt_plan;
 
 /* `last` < 0: up to and including the loss. */
@@ -48,7 +48,7 @@ latent_status lt_exec_prepare(latent_context *ctx, lt_plan *plan); /* after ever
 latent_status lt_exec_forward(latent_context *ctx, lt_plan *plan, int n);
 latent_status lt_exec_backward(latent_context *ctx, lt_plan *plan, int n);
 /* One step: gather, then forward, backward, optimizer, prepare and step_next. Where the backend has graphs
- * all but the gather (a streamed data set needs the host there) is captured once and replayed. */
+ * the whole step is captured once and replayed; all but the gather where the data set is streamed. */
 latent_status lt_exec_train_step(latent_context *ctx, lt_plan *plan, const lt_gather_call *gather,
                                  const lt_optimizer_call *optimizer);
 

@@ -101,7 +101,7 @@ static int collect_kinds(const lt_json_node *ops, kind *kinds) {
     int count = 0;
     for (const lt_json_node *op = ops; op; op = op->next) {
         const char *name = lt_get_text(op, "kind");
-        double seconds = lt_get_number(op, "seconds");
+        double seconds = lt_get_number(op, "parts") > 0 ? 0 : lt_get_number(op, "seconds");
         int at = 0;
         name = name ? name : "other";
         while (at < count && strcmp(kinds[at].name, name) != 0) {
@@ -128,12 +128,19 @@ static void kernel_table(lt_text *t, const lt_json_node *ops, double sum) {
     lt_put(t, "<details><summary>Op by op</summary><div class=\"scroll\"><table class=\"data\"><thead><tr>"
               "<th>op</th><th>pass</th><th>kernel</th><th>ms/step</th><th>share</th><th>GFLOP/s</th></tr>"
               "</thead><tbody>");
+    double parts = 0; /* rows to come that are kernels of the op above */
     for (const lt_json_node *op = ops; op; op = op->next) {
         double seconds = lt_get_number(op, "seconds"), flops = lt_get_number(op, "flops");
+        int part = parts > 0;
+        parts = part ? parts - 1 : lt_get_number(op, "parts");
+        if (!(seconds > 0)) {
+            continue;
+        }
         lt_put(t, "<tr>");
         for (int i = 0; i < 3; i++) {
-            const char *value = lt_get_text(op, keys[i]);
+            const char *value = part && i < 2 ? "" : lt_get_text(op, keys[i]);
             lt_put(t, i == 0 ? "<th scope=\"row\">" : "<td>");
+            lt_put(t, part && i == 2 ? "– " : "");
             lt_escape(t, value ? value : "");
             lt_put(t, i == 0 ? "</th>" : "</td>");
         }

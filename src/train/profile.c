@@ -32,10 +32,9 @@ double lt_net_flops(const latent_net *net) {
 /* The kind of work of a kernel that has a name of its own; NULL: that of its op. */
 static const char *kind_of_kernel(const char *kernel) {
     static const char *const kinds[][2] = {
-        {"relu", "activation"},     {"finish", "activation"}, {"expand", "activation"},
-        {"bias", "activation"},     {"pool", "pooling"},      {"unpool", "pooling"},
-        {"upsample", "upsampling"}, {"gather", "copies"},     {"optimizer", "optimizer"},
-        {"loss", "loss"},           {"step_next", "other"},
+        {"relu", "activation"}, {"finish", "activation"},   {"expand", "activation"},
+        {"pool", "pooling"},    {"upsample", "upsampling"}, {"gather", "copies"},
+        {"loss", "loss"},       {"optimizer", "optimizer"}, {"step_next", "other"},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strncmp(kernel, kinds[i][0], strlen(kinds[i][0])) == 0) {
@@ -66,38 +65,63 @@ static int describe(const lt_trainer *t, int slot, double images, latent_op_time
     return op->kind == LT_OP_CONV;
 }
 
-/* The kernels of a slot, where the backend timed them one by one. Returns how many rows it told. */
-static int tell_kernels(const lt_trainer *t, int slot, int steps, const latent_op_time *row,
-                        latent_op_time_fn each, void *user) {
-    int told = 0, of = 0;
-    double seconds = 0;
+/* Kernel `nth` of a slot, where the backend timed them one by one; 0: there is none. */
+static int kernel_of(const lt_trainer *t, int slot, int nth, const char **name, double *seconds) {
+    int of = 0;
     for (int i = 0; t->type->kernel_time; i++) {
-        const char *name = t->type->kernel_time(t->backend, i, &of, &seconds);
-        if (!name) {
+        *name = t->type->kernel_time(t->backend, i, &of, seconds);
+        if (!*name) {
             break;
         }
-        if (of == slot) {
-            latent_op_time time = *row;
-            const char *kind = kind_of_kernel(name);
-            time.kernel = *name ? name : row->kernel;
-            time.kind = kind ? kind : row->kind;
-            time.flops = 0; /* of the op, not of one of its kernels */
-            time.seconds = seconds / steps;
-            each(user, &time);
-            told++;
+        if (of == slot && nth-- == 0) {
+            return 1;
         }
     }
-    return told;
+    return 0;
+}
+
+/* The row of the op, and a row for each of its kernels if there are several. */
+static void tell_slot(const lt_trainer *t, int slot, double all, int steps, const latent_op_time *op,
+                      latent_op_time_fn each, void *user) {
+    latent_op_time row = *op;
+    const char *name = "", *kind = NULL;
+    double seconds = 0, rest = all;
+    while (kernel_of(t, slot, row.parts, &name, &seconds)) {
+        row.parts++;
+        rest -= seconds;
+    }
+    int more = row.parts > 1 && rest > 1e-3 * all; /* of kernels that are too many to be told apart */
+    if (row.parts == 1 && kernel_of(t, slot, 0, &name, &seconds)) {
+        kind = kind_of_kernel(name);
+        row.kind = kind ? kind : row.kind;
+        row.kernel = *row.kernel ? row.kernel : name;
+        row.parts = 0;
+    }
+    int parts = row.parts;
+    row.parts += more;
+    row.seconds = all / steps;
+    each(user, &row);
+    for (int i = 0; i < parts + more; i++) {
+        latent_op_time part = *op;
+        if (i == parts || !kernel_of(t, slot, i, &name, &seconds)) {
+            name = "other kernels";
+            seconds = rest;
+        }
+        kind = kind_of_kernel(name);
+        part.kernel = *name ? name : op->kernel;
+        part.kind = kind ? kind : op->kind;
+        part.flops = 0; /* of the op, not of one of its kernels */
+        part.seconds = seconds / steps;
+        each(user, &part);
+    }
 }
 
 void lt_trainer_tell_times(const lt_trainer *t, const double *slots, int steps, double images,
                            latent_op_time_fn each, void *user) {
     for (int slot = 0; slot < LT_SLOT_OPS + 2 * t->net->op_count; slot++) {
         latent_op_time time;
-        if (describe(t, slot, images / steps, &time) &&
-            tell_kernels(t, slot, steps, &time, each, user) == 0) {
-            time.seconds = slots[slot] / steps;
-            each(user, &time);
+        if (describe(t, slot, images / steps, &time)) {
+            tell_slot(t, slot, slots[slot], steps, &time, each, user);
         }
     }
 }

@@ -1,9 +1,10 @@
 /* train.c: the ONE training loop, for every net, backend and recipe.
  *
  * An epoch is a table of steps that the backend gets at once: which images, which rate. The loop then hands
- * over step after step and looks at the losses only now and then, because looking waits for the backend. A
- * training stands still only between two steps; there its whole state is (epochs, steps, sums, blocks), and
- * a checkpoint of that continues to the same bits: order and rates are functions of epoch and step.
+ * over step after step, some ahead of what is done, and never waits for the backend to be idle within an
+ * epoch. A training stands still only between two steps; there its whole state is (epochs, steps, sums,
+ * blocks), and a checkpoint of that continues to the same bits: order and rates are functions of epoch and
+ * step.
  *
  * The loss of an epoch is sum(loss_i * n_i) / images over its steps in order, in double.
  */
@@ -15,6 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+enum { AHEAD = 64 }; /* steps handed over and not done: enough to keep a GPU busy while this sleeps */
 
 static double now(void) {
     struct timespec time;
@@ -138,17 +141,19 @@ static latent_status not_finite(lt_trainer *t, const char *what) {
         t->keeps ? "; the last good checkpoint is kept" : "");
 }
 
-/* Waits for the steps handed over so far and adds up their losses, up to the first that is not finite. */
-static latent_status collect(lt_trainer *t) {
+/* Adds up the losses of the steps that are done, up to the first that is not finite. `wait`: of all that were
+ * handed over. */
+static latent_status collect(lt_trainer *t, int wait) {
     lt_train_state *state = &t->state;
-    int first = state->step, count = t->issued - first, bad = -1;
-    latent_status status =
-        t->type->losses_read(t->ctx, t->backend, first - t->table_first, count, t->losses, &bad);
+    int first = state->step, count = t->issued - first, bad = -1, at0 = first - t->table_first;
+    latent_status status = wait || !t->type->losses_poll
+                               ? t->type->losses_read(t->ctx, t->backend, at0, count, t->losses, &bad)
+                               : t->type->losses_poll(t->ctx, t->backend, at0, t->losses, &count, &bad);
     if (status != LATENT_OK) {
         return status;
     }
     for (int i = 0; i < count; i++) {
-        int at = first - t->table_first + i;
+        int at = at0 + i;
         if (!isfinite(t->losses[i])) {
             return not_finite(t, "loss");
         }
@@ -167,42 +172,44 @@ static int slot_count(const lt_trainer *t) {
 }
 
 /* Inside a graph the ops cannot be timed one by one. There the first step is launched plainly and timed, and
- * its shares stand for the epoch; the bits are those of the graph. */
-static latent_status sample_first_step(lt_trainer *t) {
+ * its shares stand for the epoch; the bits are those of the graph. A profile that was asked for times every
+ * step of the training, from its first epoch on. */
+static latent_status begin_times(lt_trainer *t) {
     latent_status status = LATENT_OK;
+    if (t->options->profile && t->profiled_steps > 0) {
+        t->type->mark(t->backend, LT_SLOT_NOWHERE); /* the time between two epochs is no op's */
+        return LATENT_OK;
+    }
+    t->plan->eager = t->options->profile || t->type->graph_begin;
     LT_TRY(t->type->profile_start(t->ctx, t->backend, slot_count(t)));
     if (t->type->graph_begin && !t->options->profile) {
-        t->plan->eager = 1;
         LT_TRY(lt_trainer_step(t));
-        LT_TRY(t->type->profile_read(t->ctx, t->backend, t->slots, slot_count(t)));
         LT_TRY(t->type->profile_start(t->ctx, t->backend, 0));
+        t->plan->eager = 0;
     }
 done:
-    t->plan->eager = t->options->profile != NULL;
     return status;
 }
 
-/* Books the time of the steps since sample_first_step, which took `seconds`. */
+/* Books the time of the steps since begin_times, which took `seconds`. */
 static latent_status book_times(lt_trainer *t, double seconds) {
-    double scale = 1, sum = 0, forward = t->slots[LT_SLOT_GATHER] + t->slots[LT_SLOT_LOSS], backward = 0;
-    if (!t->type->graph_begin || t->options->profile) {
-        latent_status status = t->type->profile_read(t->ctx, t->backend, t->slots, slot_count(t));
-        if (status != LATENT_OK) {
-            return status;
-        }
-        forward = t->slots[LT_SLOT_GATHER] + t->slots[LT_SLOT_LOSS];
-    } else {
-        for (int i = 0; i < slot_count(t); i++) {
-            sum += t->slots[i];
-        }
-        scale = sum > 0 ? seconds / sum : 0;
+    double sum = 0, forward = 0, backward = 0;
+    latent_status status = t->type->profile_read(t->ctx, t->backend, t->slots, slot_count(t));
+    if (status != LATENT_OK) {
+        return status;
     }
+    for (int i = 0; i < slot_count(t); i++) {
+        double all = t->slots[i]; /* of all epochs, if it is a profile */
+        t->slots[i] -= t->options->profile ? t->profile[i] : 0;
+        t->profile[i] = all;
+        sum += t->slots[i];
+    }
+    int sampled = t->type->graph_begin && !t->options->profile;
+    double scale = !sampled ? 1 : sum > 0 ? seconds / sum : 0;
+    forward = t->slots[LT_SLOT_GATHER] + t->slots[LT_SLOT_LOSS];
     for (int i = 0; i < t->net->op_count; i++) {
         forward += t->slots[lt_slot(i, LT_FORWARD)];
         backward += t->slots[lt_slot(i, LT_BACKWARD)];
-    }
-    for (int i = 0; t->options->profile && i < slot_count(t); i++) {
-        t->profile[i] += t->slots[i];
     }
     t->state.forward += scale * forward;
     t->state.backward += scale * backward;
@@ -237,27 +244,46 @@ done:
     return status;
 }
 
+/* Tells how far the training is, ten times a second, and sleeps while more than `ahead` steps are not done:
+ * so an interruption is answered soon, and the backend always has work. */
+static latent_status keep_pace(lt_trainer *t, int ahead) {
+    const struct timespec nap = {.tv_nsec = 100000};
+    latent_status status = LATENT_OK;
+    for (;;) {
+        int far = t->type->losses_poll && t->issued - t->state.step > ahead;
+        int due = now() - t->reported >= 0.1;
+        if (far || due) {
+            LT_TRY(collect(t, 0));
+        }
+        if (due && t->state.step < t->steps) {
+            latent_train_event e = event(t, LATENT_EVENT_STEP);
+            tell(t, &e);
+            t->reported = now();
+        }
+        if (!far || t->issued - t->state.step <= ahead || t->ctx->interrupted) {
+            break;
+        }
+        nanosleep(&nap, NULL);
+    }
+done:
+    return status;
+}
+
 /* Leaves early, between two steps, when the context was interrupted. */
 static latent_status run_epoch(lt_trainer *t) {
-    /* Looking at the losses makes a GPU wait for the host; on the host itself it costs nothing. */
-    double pause = t->type->graph_begin ? 0.25 : 0.1;
     latent_status status = LATENT_OK;
     LT_TRY(lt_trainer_begin_epoch(t));
     double before = t->state.seconds;
     int first = t->issued;
-    LT_TRY(sample_first_step(t));
+    LT_TRY(begin_times(t));
     latent_train_event e = event(t, LATENT_EVENT_STEP);
     tell(t, &e);
     while (t->issued < t->steps && !t->ctx->interrupted) {
         LT_TRY(lt_trainer_step(t));
-        if (now() - t->reported >= pause && t->issued < t->steps) {
-            LT_TRY(collect(t));
-            e = event(t, LATENT_EVENT_STEP);
-            tell(t, &e);
-            t->reported = now();
-        }
+        LT_TRY(keep_pace(t, AHEAD));
     }
-    LT_TRY(collect(t));
+    LT_TRY(keep_pace(t, 0));
+    LT_TRY(collect(t, 1));
     LT_TRY(book_times(t, t->state.seconds - before));
     t->profiled_steps += t->issued - first;
     t->profiled_images += images_of(t, t->issued) - images_of(t, first);

@@ -33,7 +33,7 @@ typedef struct lt_trainer {
     lt_step *table;
     float *losses;
     double *slots;   /* seconds per profile slot, of the epoch or of its first step */
-    double *profile; /* the same, of the whole training */
+    double *profile; /* the same, as last read: of the whole training where a profile was asked for */
     int profiled_steps;
     double profiled_images;
     int table_first;

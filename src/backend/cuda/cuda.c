@@ -10,6 +10,7 @@
 #include "backend/cuda/libraries.h"
 #include "backend/cuda/svm_cuda.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,7 +144,7 @@ static latent_status conv_prepare(latent_context *ctx, lt_backend *backend, cons
     lt_cuda *cuda = (lt_cuda *)backend;
     const lt_generation *generation = cuda->generation;
     latent_status status = LATENT_OK;
-    lt_cuda_range_begin(cuda, "prepare", call->name);
+    lt_cuda_range_begin(cuda, "prepare", "");
     if (generation->whole) {
         status = generation->whole->prepare(ctx, cuda, call);
     } else if (generation->core->prepare) {
@@ -153,10 +154,27 @@ static latent_status conv_prepare(latent_context *ctx, lt_backend *backend, cons
     return status;
 }
 
+/* The kernels count pixels of a batch in an int. */
+static latent_status check_pixels(latent_context *ctx, const lt_conv_call *call) {
+    const lt_conv *conv = call->conv;
+    uint64_t in = (uint64_t)conv->UH * (uint64_t)conv->UW, out = (uint64_t)conv->OH * (uint64_t)conv->OW;
+    if ((uint64_t)call->n * (in > out ? in : out) <= INT_MAX) {
+        return LATENT_OK;
+    }
+    return lt_fail(
+        ctx, LATENT_ERROR_UNSUPPORTED,
+        "%s: a batch of %d images has more than 2^31 pixels, which the backend 'cuda' cannot count; "
+        "take a smaller batch",
+        call->name ? call->name : "a conv", call->n);
+}
+
 static latent_status conv_forward(latent_context *ctx, lt_backend *backend, const lt_conv_call *call) {
     lt_cuda *cuda = (lt_cuda *)backend;
     const lt_generation *generation = cuda->generation;
-    lt_cuda_range_begin(cuda, "forward", call->name);
+    if (check_pixels(ctx, call) != LATENT_OK) {
+        return LATENT_ERROR_UNSUPPORTED;
+    }
+    lt_cuda_range_begin(cuda, call->name, "forward");
     latent_status status = generation->whole ? generation->whole->forward(ctx, cuda, call)
                                              : lt_staged_forward(ctx, cuda, generation->core, call);
     lt_cuda_range_end(cuda);
@@ -166,7 +184,7 @@ static latent_status conv_forward(latent_context *ctx, lt_backend *backend, cons
 static latent_status conv_backward(latent_context *ctx, lt_backend *backend, const lt_conv_call *call) {
     lt_cuda *cuda = (lt_cuda *)backend;
     const lt_generation *generation = cuda->generation;
-    lt_cuda_range_begin(cuda, "backward", call->name);
+    lt_cuda_range_begin(cuda, call->name, "backward");
     latent_status status = generation->whole ? generation->whole->backward(ctx, cuda, call)
                                              : lt_staged_backward(ctx, cuda, generation->core, call);
     lt_cuda_range_end(cuda);
@@ -177,28 +195,28 @@ static latent_status loss_mse(latent_context *ctx, lt_backend *backend, const lt
     lt_cuda *cuda = (lt_cuda *)backend;
     latent_status status = LATENT_OK;
     size_t count = (size_t)call->n * call->values;
+    lt_cuda_range_begin(cuda, "loss", "");
     LT_TRY(lt_cuda_step_check(ctx, cuda));
-    lt_cuda_range_begin(cuda, "forward", "loss");
     lt_launch_loss(cuda->stream, backend->activation, call->y, call->target, call->dy, count, call->scratch);
     LT_LAUNCHED("loss_partials");
     lt_launch_loss_finish(cuda->stream, cuda->state, call->scratch, lt_loss_blocks(count), count);
     LT_LAUNCHED("loss_finish");
-    lt_cuda_range_end(cuda);
 done:
+    lt_cuda_range_end(cuda);
     return status;
 }
 
 static latent_status optimizer(latent_context *ctx, lt_backend *backend, const lt_optimizer_call *call) {
     lt_cuda *cuda = (lt_cuda *)backend;
     latent_status status = LATENT_OK;
+    lt_cuda_range_begin(cuda, "optimizer", "");
     LT_TRY(lt_cuda_step_check(ctx, cuda));
     if (call->count) {
-        lt_cuda_range_begin(cuda, "step", "optimizer");
         lt_launch_optimizer(cuda->stream, cuda->state, call);
         LT_LAUNCHED("optimizer");
-        lt_cuda_range_end(cuda);
     }
 done:
+    lt_cuda_range_end(cuda);
     return status;
 }
 
@@ -218,6 +236,7 @@ const lt_backend_type lt_backend_cuda = {
     .data_load = lt_cuda_data_load,
     .data_free = lt_cuda_data_free,
     .data_bytes = lt_cuda_data_bytes,
+    .data_streams = lt_cuda_data_streams,
     .gather = lt_cuda_gather,
     .op_variant = op_variant,
     .op_memory = op_memory,
@@ -230,6 +249,7 @@ const lt_backend_type lt_backend_cuda = {
     .steps_begin = lt_cuda_steps_begin,
     .step_next = lt_cuda_step_next,
     .losses_read = lt_cuda_losses_read,
+    .losses_poll = lt_cuda_losses_poll,
     .profile_start = lt_cuda_profile_start,
     .mark = lt_cuda_mark,
     .profile_read = lt_cuda_profile_read,

@@ -26,7 +26,8 @@ enum { LT_CUDA_KERNELS_MAX = 512 };
 /* profile.c: every launch and every mark is an event; their distances are booked when the ring is nearly full
  * or the profile is read. */
 typedef struct lt_cuda_profile {
-    int slots; /* 0: off */
+    int on;
+    int slots;
     double *seconds;
     cudaEvent_t *events; /* events[0] is where the first booked stretch begins */
     int *slot_of;        /* of the stretch that ends at the event; -1: the next mark tells */
@@ -51,7 +52,8 @@ typedef struct lt_cuda {
     lt_step *steps;       /* in device memory, room for `capacity` */
     float *losses;
     int capacity;
-    lt_step *host_steps; /* the table once more */
+    lt_step *host_steps;  /* the table once more */
+    lt_cuda_shown *shown; /* in pinned memory, room for `capacity` */
     int step_count;
     int cursor; /* where the device's cursor will be when everything issued so far is done */
     int table;  /* counts steps_begin: which table a staged batch belongs to */
@@ -122,12 +124,15 @@ latent_status lt_cuda_data_load(latent_context *ctx, lt_backend *backend, const 
                                 size_t image_bytes, lt_backend_data **out);
 void lt_cuda_data_free(lt_backend *backend, lt_backend_data *data);
 uint64_t lt_cuda_data_bytes(const lt_backend_data *data);
+int lt_cuda_data_streams(const lt_backend_data *data);
 latent_status lt_cuda_gather(latent_context *ctx, lt_backend *backend, const lt_gather_call *call);
 
 /* steps.c */
 latent_status lt_cuda_steps_begin(latent_context *ctx, lt_backend *backend, const lt_step *steps, int count);
 latent_status lt_cuda_step_next(latent_context *ctx, lt_backend *backend);
 latent_status lt_cuda_losses_read(latent_context *ctx, lt_backend *backend, int first, int count, float *out,
+                                  int *bad_step);
+latent_status lt_cuda_losses_poll(latent_context *ctx, lt_backend *backend, int first, float *out, int *count,
                                   int *bad_step);
 void lt_cuda_steps_close(lt_cuda *cuda);
 /* Fails when there is no step at the cursor. */
@@ -150,8 +155,9 @@ void lt_cuda_mark(lt_backend *backend, int slot);
 latent_status lt_cuda_profile_read(latent_context *ctx, lt_backend *backend, double *seconds, int slots);
 const char *lt_cuda_kernel_time_at(lt_backend *backend, int index, int *slot, double *seconds);
 void lt_cuda_profile_close(lt_cuda *cuda);
-/* A named range for Nsight around an op's launches; nothing while profiling is off. */
-void lt_cuda_range_begin(lt_cuda *cuda, const char *pass, const char *name);
+/* A named range for Nsight around launches, named as the profile names them: the op and "forward" or
+ * "backward", or the name alone (pass ""). Nothing while profiling is off. */
+void lt_cuda_range_begin(lt_cuda *cuda, const char *name, const char *pass);
 void lt_cuda_range_end(lt_cuda *cuda);
 
 #endif

@@ -69,6 +69,10 @@ uint64_t lt_cuda_data_bytes(const lt_backend_data *data) {
     return data->resident ? (uint64_t)data->count * data->image_bytes : 2 * data->room * data->image_bytes;
 }
 
+int lt_cuda_data_streams(const lt_backend_data *data) {
+    return !data->resident;
+}
+
 /* A set may take three quarters of what is free: the plan needs the rest. */
 static int fits(lt_cuda *cuda, size_t bytes) {
     return bytes <= lt_cuda_memory_free(&cuda->base) / 4 * 3;
@@ -203,6 +207,7 @@ latent_status lt_cuda_gather(latent_context *ctx, lt_backend *backend, const lt_
     lt_backend_data *data = (lt_backend_data *)call->data; /* streaming remembers what is where */
     int step = cuda->cursor;
     lt_gather_source source = {data->resident, (const uint8_t *const *)data->table};
+    lt_cuda_range_begin(cuda, "gather", "");
     LT_TRY(check(ctx, cuda, call));
     if (call->n == 0) {
         goto done;
@@ -226,5 +231,6 @@ latent_status lt_cuda_gather(latent_context *ctx, lt_backend *backend, const lt_
         }
     }
 done:
+    lt_cuda_range_end(cuda);
     return status;
 }

@@ -5,9 +5,10 @@
  * is part of the last layer where that has few filters. A step of the autoencoder is some twenty launches
  * that touch a quarter of the memory that staged kernels do, and the host waits for none of them.
  *
- * What it does not do, and leaves to `tiled`: gradients of strided convs, more than 64 taps, and odd
- * channel counts on both sides. Splits depend on the shape and the batch alone, so the bits do not depend
- * on the GPU.
+ * What it does not do, and leaves to `tiled`: more than 64 taps; filters that four does not divide where they
+ * are many or the channels odd as well; and the way back, where it leads on to the input, of strided convs
+ * and of channels that four does not divide. Splits depend on the shape and the batch alone, so the bits do
+ * not depend on the GPU.
  */
 #include "backend/cuda/fused.h"
 
@@ -83,7 +84,7 @@ static const char *variant(lt_cuda *cuda, const lt_conv *conv, lt_pass pass) {
     default:
         break;
     }
-    if (pass == LT_BACKWARD && conv->stride > 1) {
+    if (pass == LT_BACKWARD && !has_input_gradient(conv)) {
         return "fused 128x128; tiled 64x64 where the input's gradient is wanted";
     }
     return conv->C % 4 ? "fused 128x128, single channels" : "fused 128x128";

@@ -25,10 +25,19 @@ typedef struct lt_cuda_state {
     float *losses;
     int cursor;
     int bad_step; /* the first, or LT_NO_BAD_STEP */
+    struct lt_cuda_shown *shown;
 } lt_cuda_state;
+
+/* How far the device is, in pinned memory of the host, which looks at it without asking. */
+typedef struct lt_cuda_shown {
+    int steps; /* done; written after everything that it stands for */
+    int bad_step;
+    float losses[]; /* of the steps done */
+} lt_cuda_shown;
 
 enum { LT_NO_BAD_STEP = 0x7FFFFFFF };
 
+/* Moves the cursor and shows the host the step that is done. */
 void lt_launch_step_next(cudaStream_t stream, lt_cuda_state *state);
 /* Does this build hold code for the current device? cudaErrorNoKernelImageForDevice: no. */
 cudaError_t lt_cuda_code_check(void);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RING = 2048, ROOM = 256 }; /* one op launches far fewer kernels than ROOM */
+enum { RING = 2048, ROOM = 256 }; /* an op that launches more than ROOM kernels has the rest booked as one */
 
 void lt_cuda_profile_close(lt_cuda *cuda) {
     lt_cuda_profile *profile = &cuda->profile;
@@ -59,7 +59,7 @@ static void book_kernel(lt_cuda_profile *profile, const char *kernel, int slot, 
         i++;
     }
     if (i == LT_CUDA_KERNELS_MAX) {
-        return; /* the slot's own sum has it all the same */
+        return; /* the slot's own sum has it all the same, and the rest is told as one */
     }
     if (i == profile->kernel_count) {
         profile->kernels[profile->kernel_count++] = (lt_cuda_kernel_time){kernel, slot, 0};
@@ -95,10 +95,11 @@ latent_status lt_cuda_profile_start(latent_context *ctx, lt_backend *backend, in
     if (slots < 0) {
         return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "a profile of %d slots", slots);
     }
-    profile->slots = 0;
+    profile->on = 0;
     if (slots == 0) {
         return LATENT_OK;
     }
+    profile->slots = 0;
     LT_TRY(make_ring(ctx, cuda));
     LT_TRY(lt_calloc(ctx, (size_t)slots, sizeof(double), "the profile", &seconds));
     free(profile->seconds);
@@ -108,13 +109,14 @@ latent_status lt_cuda_profile_start(latent_context *ctx, lt_backend *backend, in
     LT_CUDA(cudaEventRecord(profile->events[0], cuda->stream));
     profile->marked = 1;
     profile->slots = slots;
+    profile->on = 1;
 done:
     return status;
 }
 
 static int is_on(const lt_cuda *cuda) {
     const lt_cuda_profile *profile = &cuda->profile;
-    return profile->slots && !cuda->capturing && profile->error == cudaSuccess;
+    return profile->on && !cuda->capturing && profile->error == cudaSuccess;
 }
 
 static void record(lt_cuda *cuda, const char *kernel, int slot) {
@@ -126,7 +128,7 @@ static void record(lt_cuda *cuda, const char *kernel, int slot) {
 }
 
 void lt_cuda_mark_kernel(lt_cuda *cuda, const char *kernel) {
-    if (is_on(cuda) && cuda->profile.marked < RING) {
+    if (is_on(cuda) && cuda->profile.marked < RING - 1) { /* the last place is for a mark */
         record(cuda, kernel, -1);
     }
 }
@@ -137,9 +139,10 @@ void lt_cuda_mark(lt_backend *backend, int slot) {
     if (!is_on(cuda)) {
         return;
     }
-    int last = profile->marked - 1;
+    int last = profile->marked - 1, full = profile->marked == RING - 1;
     int pending = last > 0 && profile->slot_of[last] < 0;
-    if (!pending && profile->marked < RING) { /* nothing of ours was launched since: a library's work */
+    if (!pending ||
+        full) { /* nothing of ours was launched since, or not all: a library's work, or the rest */
         record(cuda, NULL, slot);
     }
     for (int i = last; i > 0 && profile->slot_of[i] < 0; i--) {
@@ -177,16 +180,16 @@ done:
 
 /* The library that NVTX talks to is there only under a profiler; without one a range is a few instructions.
  * Ranges of a capture would tell when it was recorded, not when it ran, so there are none. */
-void lt_cuda_range_begin(lt_cuda *cuda, const char *pass, const char *name) {
-    if (cuda->profile.slots && !cuda->capturing) {
+void lt_cuda_range_begin(lt_cuda *cuda, const char *name, const char *pass) {
+    if (cuda->profile.on && !cuda->capturing) {
         char text[128];
-        snprintf(text, sizeof text, "%s %s", name ? name : "op", pass);
+        snprintf(text, sizeof text, "%s%s%s", name ? name : "op", *pass ? " " : "", pass);
         nvtxRangePushA(text);
     }
 }
 
 void lt_cuda_range_end(lt_cuda *cuda) {
-    if (cuda->profile.slots && !cuda->capturing) {
+    if (cuda->profile.on && !cuda->capturing) {
         nvtxRangePop();
     }
 }

@@ -21,8 +21,8 @@ __device__ static inline float widen(__nv_bfloat16 x) {
 template <typename T>
 __global__ static void gather_rows(const T *x, int pixels, int channels, int add, float *rows) {
     __shared__ float tile[TILE][TILE + 1];
-    size_t image = (size_t)blockIdx.x * pixels * channels;
-    int pixel = blockIdx.y * TILE, channel = blockIdx.z * TILE;
+    size_t image = (size_t)blockIdx.z * pixels * channels;
+    int pixel = blockIdx.x * TILE, channel = blockIdx.y * TILE;
     for (int i = threadIdx.y; i < TILE; i += TILE_ROWS) {
         int p = pixel + i, c = channel + threadIdx.x;
         if (p < pixels && c < channels) {
@@ -40,8 +40,8 @@ __global__ static void gather_rows(const T *x, int pixels, int channels, int add
 }
 
 extern "C" void lt_launch_rows_gather(cudaStream_t stream, lt_dtype type, const lt_rows_gather_call *call) {
-    dim3 grid((unsigned)call->n, (unsigned)((call->pixels + TILE - 1) / TILE),
-              (unsigned)((call->channels + TILE - 1) / TILE));
+    dim3 grid((unsigned)((call->pixels + TILE - 1) / TILE), (unsigned)((call->channels + TILE - 1) / TILE),
+              (unsigned)call->n);
     dim3 block(TILE, TILE_ROWS);
     int pixels = (int)call->pixels, channels = (int)call->channels;
     if (type == LT_BF16) {
