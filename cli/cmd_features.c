@@ -24,6 +24,11 @@ static const cli_option options[] = {
      .choices = "npy|raw",
      .initial = "npy",
      .help = "files: NumPy arrays, or plain float32"},
+    {.name = "scaling",
+     .value = "PATH",
+     .type = CLI_STRING,
+     .otherwise = "the mean and deviation of the training images",
+     .help = "standardize by the stored mean and deviation: a scaling.safetensors, or a folder of features"},
     CLI_ROW_SUBSET(.help = "only the first N training images, or the first P percent"),
     CLI_ROW_NET,
     {.name = "json", .type = CLI_FLAG, .help = "print the summary as JSON"},
@@ -50,6 +55,7 @@ static void fill(cli_json *json, void *user) {
     cli_json_boolean(json, "flip", o->info.flip);
     cli_json_boolean(json, "standardize", o->info.standardize);
     cli_json_boolean(json, "l2", o->info.l2);
+    cli_json_string(json, "scaling", o->info.scaling[0] ? o->info.scaling : NULL);
     cli_json_number(json, "read_seconds", o->read_seconds);
     cli_json_number(json, "compute_seconds", o->info.compute_seconds);
     cli_json_number(json, "copy_seconds", o->info.copy_seconds);
@@ -67,6 +73,10 @@ static void print(const outcome *o) {
                    cli_count((uint64_t)o->info.count[LATENT_TEST]).s);
     cli_table_cell(&table, "rows");
     cli_table_cell(&table, "%s", cli_features_text(&o->info, text, sizeof text));
+    if (o->info.scaling[0]) {
+        cli_table_cell(&table, "scaling");
+        cli_table_cell(&table, "%s", o->info.scaling);
+    }
     cli_table_cell(&table, "time");
     cli_table_cell(&table, "%s: read %s, compute %s, copy %s, write %s", cli_duration(o->seconds).s,
                    cli_duration(o->read_seconds).s, cli_duration(o->info.compute_seconds).s,
@@ -85,6 +95,12 @@ static int run_features(cli_session *session, const cli_arguments *arguments) {
     cli_need_memory(folder);
     double began = cli_clock();
     int code = cli_features_settle(arguments, &wanted);
+    wanted.scaling = cli_string(arguments, "scaling");
+    if (code == CLI_OK && wanted.scaling && !wanted.standardize) {
+        code =
+            cli_usage(arguments->command, "--scaling is what to standardize by, and these features are not "
+                                          "to be standardized: leave out one");
+    }
     if (code == CLI_OK) {
         code = cli_load_pair(session, arguments, path, &engine, &model, &data);
     }
@@ -127,9 +143,13 @@ const cli_command cli_command_features = {
         "PyTorch flattens them. train_labels.npy and test_labels.npy hold the labels, scaling.safetensors "
         "the mean and deviation of the training rows.\nThe steps are done in the order flip, standardize, "
         "l2. Memory stays bounded: rows go through in chunks; training rows that must wait for their mean "
-        "are kept up to 4 GiB and computed twice beyond.",
+        "are kept up to 4 GiB and computed twice beyond.\nA classifier that was trained on standardized "
+        "features understands new images only if these are standardized by the same numbers: that is what "
+        "--scaling is for.",
     .examples = "latent features runs/mine\nlatent features model.safetensors --raw-features --format raw "
-                "--out features",
+                "--out features\n"
+                "latent features runs/mine --data new --scaling runs/mine/features --out new/features\n"
+                "latent svm predict runs/mine/svm/model.safetensors new/features",
     .groups = {&group, &cli_features_group, &cli_engine_group, &cli_quiet_group},
     .run = run_features,
 };

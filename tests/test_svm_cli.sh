@@ -96,6 +96,15 @@ if "$program" train tiny.net --data good --run run --epochs 1 --backend ref --qu
     expect "labels of the other split" 1 "60 labels for the 30 rows" \
         svm predict r.model run/features/test.npy --data good --split train
     expect "an array without labels" 2 "has no labels" svm train run/features/train.npy --out x.model
+    # New images, for a machine of the run: standardized by the run's mean and deviation.
+    expect "features by a stored scaling" 0 "scaling  run/features/scaling.safetensors" \
+        features run --data good --scaling run/features --out new --backend ref
+    holds "are the same features" cmp -s new/test.npy run/features/test.npy
+    holds "features.json says so" grep -q '"scaling": *"run/features/scaling.safetensors"' new/features.json
+    expect "its machine scores them" 0 "accuracy" svm predict r.model new
+    expect "but not in their own place" 2 "another folder" features run --data good --scaling run/features --backend ref
+    expect "a scaling of raw features" 2 "leave out one" features run --scaling run/features --raw-features --out x
+    expect "no scaling there" 2 "no scaling.safetensors in it" features run --scaling run --out x --backend ref
     expect "a run instead of its features" 1 "give that folder" svm train run --out x.model
     "$program" features run --backend ref --quiet --format raw --out raw >/dev/null 2>&1
     expect "raw features" 1 "raw/train.f32: these features are raw floats" svm train raw --out x.model

@@ -1,9 +1,13 @@
 /* extraction.c: an extraction of features made ready, and released (see extraction.h). */
 #include "model/extraction.h"
 
+#include "model/features.h"
+
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 /* Refuses at once what the disk cannot hold: both sets of files exist together for a moment. */
@@ -37,6 +41,11 @@ latent_status lt_extraction_check(lt_extraction *e) {
         return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "a subset of %d images: %s has %d training images",
                        options->subset, e->set.path, e->set.count[LATENT_TRAIN]);
     }
+    if (options->scaling && !options->standardize) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
+                       "%s: a scaling is given, but the features are not to be standardized; leave out one",
+                       options->scaling);
+    }
     if (e->set.count[LATENT_TRAIN] < 1) {
         return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "%s: no training images to encode", e->set.path);
     }
@@ -58,7 +67,7 @@ static void keep_training_rows(lt_extraction *e) {
     if (type->memory_free && allowed > type->memory_free(e->backend) / 2) { /* the plan wants the rest */
         allowed = type->memory_free(e->backend) / 2;
     }
-    if (e->options->standardize && all <= allowed &&
+    if (e->options->standardize && !e->options->scaling && all <= allowed &&
         type->alloc(e->ctx, e->backend, (size_t)all, (void **)&e->kept) != LATENT_OK) {
         e->ctx->message[0] = 0; /* nothing has failed */
     }
@@ -81,7 +90,7 @@ latent_status lt_extraction_prepare(lt_extraction *e) {
     LT_TRY(lt_model_encode_ready(e->ctx, e->model)); /* before rows are kept: it takes its memory first */
     keep_training_rows(e);
     e->total = e->count[0] + e->count[1];
-    e->total += e->options->standardize && !e->kept ? e->count[0] : 0;
+    e->total += e->options->standardize && !e->options->scaling && !e->kept ? e->count[0] : 0;
     *e->info = (latent_features_info){.count = {e->count[0], e->count[1]},
                                       .width = (int)e->width,
                                       .flip = e->options->flip,
@@ -94,8 +103,50 @@ latent_status lt_extraction_prepare(lt_extraction *e) {
         goto done;
     }
     strcpy(e->info->data, e->set.path);
+    strcpy(e->info->precision, e->backend->activation == LT_BF16 ? "bf16" : "fp32");
+    latent_dataset_digest(e->data, e->info->digest);
     LT_TRY(latent_model_digest(e->ctx, e->model, e->info->weights));
 done:
+    return status;
+}
+
+latent_status lt_extraction_scale(lt_extraction *e) {
+    const lt_backend_type *type = e->backend->type;
+    latent_status status = LATENT_OK;
+    size_t bytes = e->width * sizeof *e->mean;
+    LT_TRY(type->alloc(e->ctx, e->backend, 2 * bytes, (void **)&e->scaling));
+    LT_TRY(type->upload(e->ctx, e->backend, e->scaling, e->mean, bytes));
+    LT_TRY(type->upload(e->ctx, e->backend, e->scaling + e->width, e->deviation, bytes));
+done:
+    return status;
+}
+
+latent_status lt_extraction_take_scaling(lt_extraction *e, const char *own) {
+    latent_status status = LATENT_OK;
+    struct stat given, there;
+    char *path = NULL;
+    size_t bytes = e->width * sizeof *e->mean;
+    LT_TRY(lt_scaling_find(e->ctx, e->options->scaling, &path));
+    if (stat(path, &given) == 0 && stat(own, &there) == 0 && given.st_dev == there.st_dev &&
+        given.st_ino == there.st_ino) {
+        status =
+            lt_fail(e->ctx, LATENT_ERROR_ARGUMENT,
+                    "%s: the scaling lies in the folder that is to be written, among the features that it "
+                    "is of; write the new ones to another folder",
+                    path);
+        goto done;
+    }
+    if (snprintf(e->info->scaling, sizeof e->info->scaling, "%s", path) >= (int)sizeof e->info->scaling) {
+        status = lt_fail(e->ctx, LATENT_ERROR_ARGUMENT, "%s: the path is longer than %zu bytes", path,
+                         sizeof e->info->scaling - 1);
+        goto done;
+    }
+    LT_TRY(lt_alloc(e->ctx, bytes, "column means", (void **)&e->mean));
+    LT_TRY(lt_alloc(e->ctx, bytes, "column deviations", (void **)&e->deviation));
+    LT_TRY(lt_scaling_read(e->ctx, path, e->width, e->options, e->info->weights, e->mean, e->deviation));
+    LT_TRY(lt_extraction_scale(e));
+done:
+    free(path);
     return status;
 }
 

@@ -46,6 +46,10 @@ typedef struct lt_extraction {
 latent_status lt_extraction_check(lt_extraction *e);
 /* Takes the memory and makes the encoder's plan. */
 latent_status lt_extraction_prepare(lt_extraction *e);
+/* mean and deviation, in the backend's memory. */
+latent_status lt_extraction_scale(lt_extraction *e);
+/* The scaling of the options instead of one that is measured; `own` is the file that will be written. */
+latent_status lt_extraction_take_scaling(lt_extraction *e, const char *own);
 /* Then refuses a disk that cannot hold the files. */
 latent_status lt_extraction_check_space(const lt_extraction *e, const char *folder);
 /* Waits for the writing thread, drops files that are not in place, frees the memory. */

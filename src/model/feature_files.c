@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "io/safetensors.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -68,6 +67,16 @@ static latent_status remove_file(latent_context *ctx, const char *path) {
     return LATENT_OK;
 }
 
+void lt_feature_files_sweep(latent_context *ctx, const char *folder) {
+    for (int i = 0; i < 2 * FILES; i++) {
+        char *path = NULL;
+        if (lt_path_join(ctx, folder, names[i / FILES][i % FILES], &path) == LATENT_OK) {
+            lt_file_sweep(path);
+        }
+        free(path);
+    }
+}
+
 latent_status lt_feature_files_begin(latent_context *ctx, const char *folder) {
     char *path = NULL;
     latent_status status = lt_path_join(ctx, folder, "features.json", &path);
@@ -102,6 +111,9 @@ static void put_info(lt_json_writer *w, const latent_features_info *info) {
     put_pair(w, "version", LATENT_VERSION);
     put_pair(w, "weights", info->weights);
     put_pair(w, "data", info->data);
+    put_pair(w, "data_digest", info->digest);
+    put_pair(w, "scaling", info->scaling);
+    put_pair(w, "precision", info->precision);
     const struct {
         const char *key;
         int value;
@@ -195,6 +207,15 @@ static latent_status parse_info(latent_context *ctx, const lt_json_node *root, c
                        "%s: not a whole record of features; make them again with 'latent features'", path);
     }
     out->format = raw ? LATENT_RAW : LATENT_NPY;
+    if (!get_text(root, "data_digest", out->digest, sizeof out->digest)) {
+        out->digest[0] = 0;
+    }
+    if (!get_text(root, "precision", out->precision, sizeof out->precision)) {
+        out->precision[0] = 0;
+    }
+    if (!get_text(root, "scaling", out->scaling, sizeof out->scaling)) {
+        out->scaling[0] = 0;
+    }
     out->compute_seconds = get_number(root, "compute_seconds");
     out->copy_seconds = get_number(root, "copy_seconds");
     out->write_seconds = get_number(root, "write_seconds");
@@ -241,26 +262,4 @@ done:
     free(text);
     free(path);
     return status;
-}
-
-latent_status lt_scaling_write(latent_context *ctx, const char *path, size_t width, const float *mean,
-                               const float *deviation, const latent_features_options *options) {
-    if (!mean) {
-        return remove_file(ctx, path);
-    }
-    lt_st_tensor tensors[] = {
-        {.name = "mean", .type = LT_ST_F32, .dims = 1, .shape = {width}, .count = width, .data = mean},
-        {.name = "deviation",
-         .type = LT_ST_F32,
-         .dims = 1,
-         .shape = {width},
-         .count = width,
-         .data = deviation}};
-    char epsilon[32];
-    snprintf(epsilon, sizeof epsilon, "%g", LT_FEATURES_EPSILON);
-    const lt_st_pair metadata[] = {{"format", "latent-scaling 1"},
-                                   {"epsilon", epsilon},
-                                   {"flip", options->flip ? "1" : "0"},
-                                   {"l2", options->l2 ? "1" : "0"}};
-    return lt_st_write(ctx, path, tensors, 2, metadata, 4);
 }

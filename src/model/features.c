@@ -3,9 +3,9 @@
  * Images go through in chunks: the encoder (twice where the mirrored image is added), from NHWC to rows of
  * CHW, then the mean, the deviation and the length, all in the backend's memory; then the file. Standardizing
  * needs the mean of all training rows before the first can be written, so they wait in memory if they fit in
- * what is allowed, and are computed a second time if not; both ways give the same bits. A chunk is written
- * while the next one is computed. Both feature files are complete under their temporary names before either
- * takes its place.
+ * what is allowed, and are computed a second time if not; both ways give the same bits. With a scaling that
+ * is given, rows need not wait. A chunk is written while the next one is computed. Both feature files are
+ * complete under their temporary names before either takes its place.
  */
 #include "model/features.h"
 
@@ -84,9 +84,7 @@ static latent_status set_scaling(lt_extraction *e, const double *columns) {
         e->mean[i] = (float)sums[i];
         e->deviation[i] = (float)sqrt(sums[e->width + i] / freedom);
     }
-    LT_TRY(type->alloc(e->ctx, e->backend, 2 * bytes, (void **)&e->scaling));
-    LT_TRY(type->upload(e->ctx, e->backend, e->scaling, e->mean, bytes));
-    LT_TRY(type->upload(e->ctx, e->backend, e->scaling + e->width, e->deviation, bytes));
+    LT_TRY(lt_extraction_scale(e));
 done:
     free(sums);
     return status;
@@ -242,7 +240,8 @@ static latent_status place_files(lt_extraction *e, const char *folder, const lt_
                    ? lt_file_write(e->ctx, paths->labels[split], labels, (size_t)e->count[split])
                    : lt_npy_write_bytes(e->ctx, paths->labels[split], labels, (uint64_t)e->count[split]));
     }
-    LT_TRY(lt_scaling_write(e->ctx, paths->scaling, e->width, e->mean, e->deviation, e->options));
+    LT_TRY(lt_scaling_write(e->ctx, paths->scaling, e->width, e->mean, e->deviation, e->options,
+                            e->info->weights));
     e->info->write_seconds += now() - began;
     LT_TRY(lt_feature_files_end(e->ctx, folder, e->info));
 done:
@@ -261,10 +260,14 @@ latent_status latent_features_extract(latent_context *ctx, latent_model *model, 
     LT_TRY(lt_extraction_check(&e));
     LT_TRY(lt_extraction_prepare(&e));
     LT_TRY(lt_feature_paths_make(ctx, folder, options->format, &paths));
+    if (options->scaling) {
+        LT_TRY(lt_extraction_take_scaling(&e, paths.scaling));
+    }
     LT_TRY(lt_folder_create(ctx, folder));
+    lt_feature_files_sweep(ctx, folder);
     LT_TRY(lt_extraction_check_space(&e, folder));
     LT_TRY(open_files(&e, &paths));
-    if (options->standardize) {
+    if (options->standardize && !options->scaling) {
         LT_TRY(measure(&e));
     }
     LT_TRY(write_split(&e, LATENT_TRAIN));
