@@ -21,8 +21,11 @@ static void test_names(void **state) {
     refuse(ctx, (latent_engine_options){.backend = "quantum"}, LATENT_ERROR_ARGUMENT,
            "no backend 'quantum'; this");
     if (!backend_available("cuda")) {
-        refuse(ctx, (latent_engine_options){.backend = "cuda"}, LATENT_ERROR_UNSUPPORTED,
-               "the backend 'cuda'");
+        latent_engine_options gpu[] = {
+            {.backend = "cuda"}, {.kernels = "basic"}, {.stream_data = 1}, {.device = 3}};
+        for (int i = 0; i < 4; i++) { /* what the GPU alone has asks for it, and its reason is told */
+            refuse(ctx, gpu[i], LATENT_ERROR_UNSUPPORTED, "the backend 'cuda' ");
+        }
     }
     latent_context_destroy(ctx);
 }
@@ -37,6 +40,9 @@ static void test_ref_refuses(void **state) {
     refuse(ctx, (latent_engine_options){.backend = "ref", .isa = "avx2"}, want, "instruction set ('avx2'");
     refuse(ctx, (latent_engine_options){.backend = "ref", .kernels = "tiled"}, want, "generations ('tiled'");
     refuse(ctx, (latent_engine_options){.backend = "ref", .threads = 4}, want, "one thread, not on 4");
+    refuse(ctx, (latent_engine_options){.backend = "ref", .device = 3}, want, "no devices (3 was asked for");
+    refuse(ctx, (latent_engine_options){.backend = "ref", .stream_data = 1}, want,
+           "nothing to stream (--stream-data)");
     lt_backend *backend = NULL;
     latent_engine_options fine = {.backend = "ref", .precision = "fp32", .threads = 1};
     assert_int_equal(lt_backend_open(ctx, &fine, &backend), LATENT_OK);
@@ -122,7 +128,7 @@ static void test_memory(void **state) {
     for (int i = 0; i < 2; i++) {
         assert_int_equal(r.type->alloc(r.ctx, r.backend, SIZE_MAX - (i ? 4096 : 0), &memory),
                          LATENT_ERROR_MEMORY);
-        assert_non_null(strstr(latent_context_message(r.ctx), "a smaller batch"));
+        assert_non_null(strstr(latent_context_message(r.ctx), "no memory for a block of"));
     }
     r.type->free(r.backend, NULL);
     rig_close(&r);

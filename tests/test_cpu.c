@@ -51,6 +51,8 @@ static void test_refusals(void **state) {
     refused((latent_engine_options){.threads = -1}, LATENT_ERROR_ARGUMENT, "-1 threads cannot be used");
     refused((latent_engine_options){.threads = 1 << 20}, LATENT_ERROR_ARGUMENT, "1 to 1024");
     refused((latent_engine_options){.kernels = "tiled"}, LATENT_ERROR_UNSUPPORTED, "no kernel generations");
+    refused((latent_engine_options){.device = 3}, LATENT_ERROR_UNSUPPORTED, "no devices (3 was asked for");
+    refused((latent_engine_options){.stream_data = 1}, LATENT_ERROR_UNSUPPORTED, "nothing to stream");
     if (lt_cpu_isa_best() < LT_CPU_ISA_AMX) {
         refused((latent_engine_options){.isa = "amx"}, LATENT_ERROR_UNSUPPORTED, "its best is");
         refused((latent_engine_options){.precision = "bf16"}, LATENT_ERROR_UNSUPPORTED,

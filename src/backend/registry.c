@@ -1,7 +1,9 @@
 /* registry.c: the backends compiled in, best first, and the choice of one by name.
  *
- * "auto" takes the first whose probe says that it can run here. A name that is wrong, not compiled in or
- * not able to run here is told apart in the message.
+ * "auto" takes the first that says it can run here and then opens; a device that turns out to be unusable is
+ * told in the log, and the host computes. With an option that the GPU alone has, "auto" means the GPU, so
+ * that its reason is the one that is told. A name that is wrong, not compiled in or not able to run here is
+ * told apart in the message.
  */
 #include "backend/backend.h"
 #include "backend/ref/ref.h"
@@ -71,33 +73,50 @@ static latent_status unknown_backend(latent_context *ctx, const char *name) {
                    near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "", list);
 }
 
-/* NULL with a sentence in the context when there is none of that name that works here. */
-static latent_status choose(latent_context *ctx, const char *name, const lt_backend_type **out) {
-    int any = !name || strcmp(name, "auto") == 0;
+static latent_status open_named(latent_context *ctx, const char *name, const latent_engine_options *options,
+                                lt_backend **out) {
     char detail[160] = "";
     for (size_t i = 0; i < BACKENDS; i++) {
-        if (any || strcmp(name, backends[i]->name) == 0) {
-            if (backends[i]->probe(detail, sizeof detail)) {
-                *out = backends[i];
-                return LATENT_OK;
-            }
-            if (!any) {
-                return lt_fail(ctx, LATENT_ERROR_UNSUPPORTED, "the backend '%s' cannot run here: %s", name,
-                               detail);
-            }
+        if (strcmp(name, backends[i]->name) == 0) {
+            return backends[i]->probe(detail, sizeof detail)
+                       ? backends[i]->open(ctx, options, out)
+                       : lt_fail(ctx, LATENT_ERROR_UNSUPPORTED, "the backend '%s' cannot run here: %s", name,
+                                 detail);
         }
     }
-    return any ? lt_fail(ctx, LATENT_ERROR_UNSUPPORTED, "no backend can run here: %s", detail)
-               : unknown_backend(ctx, name);
+    return unknown_backend(ctx, name);
+}
+
+/* The host cannot be busy or too old: what it refuses is an option, and that sentence is the answer. */
+static latent_status open_first(latent_context *ctx, const latent_engine_options *options, lt_backend **out) {
+    char detail[160] = "";
+    for (size_t i = 0; i < BACKENDS; i++) {
+        if (!backends[i]->probe(detail, sizeof detail)) {
+            continue;
+        }
+        latent_status status = backends[i]->open(ctx, options, out);
+        int unusable = status == LATENT_ERROR_UNSUPPORTED || status == LATENT_ERROR_DEVICE;
+        if (!unusable || backends[i]->host_memory) {
+            return status;
+        }
+        lt_log(ctx, LATENT_LOG_WARNING, "going on without the backend '%s': %s", backends[i]->name,
+               ctx->message);
+        ctx->message[0] = 0; /* nothing has failed */
+    }
+    return lt_fail(ctx, LATENT_ERROR_UNSUPPORTED, "no backend can run here: %s", detail);
 }
 
 latent_status lt_backend_open(latent_context *ctx, const latent_engine_options *options, lt_backend **out) {
     const latent_engine_options defaults = {0};
-    const lt_backend_type *type = NULL;
     *out = NULL;
     options = options ? options : &defaults;
-    latent_status status = choose(ctx, options->backend, &type);
-    return status == LATENT_OK ? type->open(ctx, options, out) : status;
+    if (options->backend && strcmp(options->backend, "auto") != 0) {
+        return open_named(ctx, options->backend, options, out);
+    }
+    if (options->kernels || options->stream_data || options->device) {
+        return open_named(ctx, "cuda", options, out);
+    }
+    return open_first(ctx, options, out);
 }
 
 void lt_backend_close(lt_backend *backend) {

@@ -19,18 +19,12 @@ static int cpu_probe(char *detail, size_t size) {
 }
 
 static latent_status check_options(latent_context *ctx, const latent_engine_options *options) {
-    if (options->kernels) {
-        return lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
-                       "the backend 'cpu' has no kernel generations ('%s' was asked for); it has instruction "
-                       "sets (--isa)",
-                       options->kernels);
-    }
     if (options->threads < 0 || options->threads > THREADS_MAX) {
         return lt_fail(ctx, LATENT_ERROR_ARGUMENT,
                        "%d threads cannot be used; it must be 1 to %d, or 0 for all", options->threads,
                        THREADS_MAX);
     }
-    return LATENT_OK;
+    return lt_host_check_options(ctx, &lt_backend_cpu, options);
 }
 
 static latent_status cpu_open(latent_context *ctx, const latent_engine_options *options, lt_backend **out) {

@@ -78,28 +78,31 @@ static void too_old(const device_facts *facts, char *text, size_t size) {
              facts->capability / 10, facts->capability % 10, OLDEST / 10, OLDEST % 10);
 }
 
+/* The first device that is new enough. Whether this build holds code for it shows when it is opened: to ask
+ * takes the device's context, and a probe is cheap. */
 int lt_cuda_probe(char *detail, size_t size) {
     device_facts facts;
     int count = count_devices(detail, size);
-    if (count == 0) {
-        return 0;
+    for (int device = 0; device < count; device++) {
+        cudaError_t error = read_facts(device, &facts);
+        if (error == cudaSuccess && facts.capability >= OLDEST) {
+            int length = snprintf(detail, size, "%s, sm_%d, %d SMs, %.0f GiB", facts.name, facts.capability,
+                                  facts.processors, facts.gigabytes);
+            if (count > 1 && length > 0 && (size_t)length < size) {
+                snprintf(detail + length, size - (size_t)length, "; %d devices, this is number %d", count,
+                         device);
+            }
+            return 1;
+        }
+        if (error != cudaSuccess) {
+            snprintf(detail, size, "device %d: %s (%s)", device, cudaGetErrorString(error),
+                     cudaGetErrorName(error));
+            (void)cudaGetLastError();
+        } else {
+            too_old(&facts, detail, size);
+        }
     }
-    cudaError_t error = read_facts(0, &facts);
-    if (error != cudaSuccess) {
-        snprintf(detail, size, "device 0: %s (%s)", cudaGetErrorString(error), cudaGetErrorName(error));
-        (void)cudaGetLastError();
-        return 0;
-    }
-    if (facts.capability < OLDEST && count == 1) {
-        too_old(&facts, detail, size);
-        return 0;
-    }
-    int length = snprintf(detail, size, "%s, sm_%d, %d SMs, %.0f GiB", facts.name, facts.capability,
-                          facts.processors, facts.gigabytes);
-    if (count > 1 && length > 0 && (size_t)length < size) {
-        snprintf(detail + length, size - (size_t)length, "; %d devices", count);
-    }
-    return 1;
+    return 0;
 }
 
 /* Creates the device's context, which is where a busy or broken GPU shows. */

@@ -30,18 +30,12 @@ static latent_status check_options(latent_context *ctx, const latent_engine_opti
             "the backend 'cpu' has",
             options->isa);
     }
-    if (options->kernels) {
-        return lt_fail(
-            ctx, LATENT_ERROR_UNSUPPORTED,
-            "the backend 'ref' has no kernel generations ('%s' was asked for); the backend 'cuda' has",
-            options->kernels);
-    }
     if (options->threads > 1) {
         return lt_fail(ctx, LATENT_ERROR_UNSUPPORTED,
                        "the backend 'ref' runs on one thread, not on %d; the backend 'cpu' has threads",
                        options->threads);
     }
-    return LATENT_OK;
+    return lt_host_check_options(ctx, &lt_backend_ref, options);
 }
 
 static latent_status ref_open(latent_context *ctx, const latent_engine_options *options, lt_backend **out) {
