@@ -1,6 +1,7 @@
 /* test_model.c: models: weights through files, inference against the definition, comparing. */
 #include "backend/ref/ref.h"
 #include "base/file.h"
+#include "data/dataset.h"
 #include "io/ae2024.h"
 #include "io/safetensors.h"
 #include "model/model.h"
@@ -74,6 +75,59 @@ static void test_tensor_order(void **state) {
     OK(lt_model_download(ctx, model, block));
     assert_true(block[2 * 27 + 6 + 1] == (float)(2 * 27 + 9 + 2));
     latent_model_destroy(model);
+}
+
+/* ---- Memory that is short ------------------------------------------------------------------------ */
+
+/* The reference's table, but no block may be larger than this. */
+static size_t largest;
+
+static latent_status short_alloc(latent_context *c, lt_backend *backend, size_t bytes, void **out) {
+    *out = NULL;
+    return bytes > largest ? lt_fail(c, LATENT_ERROR_MEMORY, "%zu bytes are too many", bytes)
+                           : lt_backend_ref.alloc(c, backend, bytes, out);
+}
+
+/* The same results from batches of 25 images as from batches of 100. */
+static void test_short_memory(void **state) {
+    (void)state;
+    enum { COUNT = LT_INFER_BATCH + 3, IMAGE = 72, CODE = 30 };
+    lt_backend_type short_type = lt_backend_ref;
+    uint8_t images[COUNT * IMAGE];
+    static float output[2][COUNT * IMAGE], code[2][COUNT * CODE];
+    latent_evaluation evaluation[2];
+    latent_dataset *data = NULL;
+    lt_plan *plan = NULL;
+    latent_model *models[2] = {create(small, 3), create(small, 3)};
+    for (int i = 0; i < COUNT * IMAGE; i++) {
+        images[i] = (uint8_t)(i * 37 + i / 11);
+    }
+    short_type.alloc = short_alloc;
+    models[1]->backend->type = &short_type;
+    largest = SIZE_MAX;
+    OK(lt_plan_create(ctx, models[1]->net, models[1]->backend, models[1]->params, 30, 0, -1, &plan));
+    largest = plan->memory.activations + plan->memory.scratch; /* what 30 images need */
+    lt_plan_destroy(plan);
+    OK(lt_dataset_noise(ctx, COUNT, (const int[3]){6, 4, 3}, 1, &data));
+    for (int i = 0; i < 2; i++) {
+        OK(latent_model_reconstruct(ctx, models[i], images, COUNT, output[i]));
+        OK(latent_model_encode(ctx, models[i], images, COUNT, code[i]));
+        OK(latent_model_evaluate(ctx, models[i], data, LATENT_TRAIN, &evaluation[i]));
+    }
+    latent_dataset_destroy(data);
+    assert_int_equal(models[0]->infer->batch, LT_INFER_BATCH);
+    assert_int_equal(models[1]->infer->batch, LT_INFER_BATCH / 4);
+    assert_memory_equal(output[0], output[1], sizeof output[0]);
+    assert_memory_equal(code[0], code[1], sizeof code[0]);
+    assert_true(fabs(evaluation[0].loss - evaluation[1].loss) < 1e-6 * evaluation[0].loss);
+    lt_plan_destroy(models[1]->infer);
+    models[1]->infer = NULL;
+    models[1]->infer_ready = 0;
+    largest = 100;
+    assert_int_equal(latent_model_reconstruct(ctx, models[1], images, COUNT, output[1]), LATENT_ERROR_MEMORY);
+    assert_message("bytes are too many; not even one image fits");
+    latent_model_destroy(models[0]);
+    latent_model_destroy(models[1]);
 }
 
 /* The two convs one after another by the reference's own functions, in double. */
@@ -307,8 +361,10 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensor_order), cmocka_unit_test(test_inference), cmocka_unit_test(test_files),
-        cmocka_unit_test(test_ae2024),       cmocka_unit_test(test_compare),   cmocka_unit_test(test_dataset),
+        cmocka_unit_test(test_tensor_order), cmocka_unit_test(test_inference),
+        cmocka_unit_test(test_short_memory), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_ae2024),       cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_dataset),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

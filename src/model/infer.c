@@ -1,7 +1,8 @@
 /* infer.c: what a trained model is used for: reconstructing, encoding, evaluating.
  *
  * All three push images through a plan in batches. The images are handed to the backend
- * once; each batch is gathered there, computed, and its result fetched.
+ * once; each batch is gathered there, computed, and its result fetched. How many images a batch has is in no
+ * result but the last digits of a mean, so where memory is short it is fewer.
  */
 #include "model/model.h"
 
@@ -23,13 +24,34 @@ static int batch_of(const latent_model *model, int encode) {
     return encode ? lt_encode_batch(model->backend) : LT_INFER_BATCH;
 }
 
+/* A plan for the usual batch, or for the half, the quarter... of it that fits. */
+static latent_status make_plan(latent_context *ctx, latent_model *model, int encode, lt_plan **out) {
+    int wanted = batch_of(model, encode), batch = wanted;
+    latent_status status = LATENT_OK;
+    for (;;) {
+        status = lt_plan_create(ctx, model->net, model->backend, model->params, batch, 0,
+                                encode ? model->net->latent : -1, out);
+        if (status != LATENT_ERROR_MEMORY || batch == 1) {
+            break;
+        }
+        batch /= 2;
+    }
+    if (status == LATENT_ERROR_MEMORY) {
+        return lt_fail(ctx, status, "%s; not even one image fits", ctx->message);
+    }
+    if (status == LATENT_OK && batch < wanted) {
+        ctx->message[0] = 0; /* nothing has failed */
+        lt_log(ctx, LATENT_LOG_INFO, "memory is short: %d images at a time instead of %d", batch, wanted);
+    }
+    return status;
+}
+
 static latent_status ready_plan(latent_context *ctx, latent_model *model, int encode, lt_plan **out) {
     lt_plan **plan = encode ? &model->encode : &model->infer;
     int *ready = encode ? &model->encode_ready : &model->infer_ready;
     latent_status status = LATENT_OK;
     if (!*plan) {
-        LT_TRY(lt_plan_create(ctx, model->net, model->backend, model->params, batch_of(model, encode), 0,
-                              encode ? model->net->latent : -1, plan));
+        LT_TRY(make_plan(ctx, model, encode, plan));
     }
     if (!*ready) {
         LT_TRY(lt_exec_prepare(ctx, *plan));
@@ -63,10 +85,10 @@ static latent_status for_batches(latent_context *ctx, latent_model *model, int e
     latent_status status = LATENT_OK;
     lt_backend_data *data = NULL;
     lt_plan *plan = NULL;
-    int batch = batch_of(model, encode);
     LT_TRY(ready_plan(ctx, model, encode, &plan));
     LT_TRY(
         type->data_load(ctx, model->backend, images, count, lt_shape_count(model->net->ops[0].out), &data));
+    int batch = plan->batch;
     LT_TRY(fill_steps(ctx, model, count, batch));
     for (int first = 0; first < count; first += batch) {
         int n = count - first < batch ? count - first : batch;
@@ -191,9 +213,9 @@ latent_status lt_model_encode_rows(latent_context *ctx, latent_model *model, con
     latent_status status = LATENT_OK;
     lt_plan *plan = NULL;
     lt_shape in = model->net->ops[0].out;
-    int batch = lt_encode_batch(model->backend);
     LT_TRY(check_encode(ctx, model, count));
     LT_TRY(ready_plan(ctx, model, 1, &plan));
+    int batch = plan->batch;
     LT_TRY(fill_steps(ctx, model, count, batch));
     size_t width = lt_shape_count(plan->net->ops[plan->last].out);
     for (int first = 0; first < count; first += batch) {
@@ -231,17 +253,17 @@ done:
     return status;
 }
 
-/* The mean of the batches' losses, each weighted by its images. */
+/* The mean of the losses of the plan's batches, each weighted by its images. */
 static latent_status mean_loss(latent_context *ctx, latent_model *model, int count, double *out) {
     latent_status status = LATENT_OK;
-    int steps = (count + LT_INFER_BATCH - 1) / LT_INFER_BATCH, bad = -1;
+    int batch = model->infer->batch, steps = (count + batch - 1) / batch, bad = -1;
     float *losses = NULL;
     double sum = 0;
     LT_TRY(lt_alloc(ctx, (size_t)steps * sizeof *losses, "losses", (void **)&losses));
     LT_TRY(model->backend->type->losses_read(ctx, model->backend, 0, steps, losses, &bad));
     for (int i = 0; i < steps; i++) {
-        int first = i * LT_INFER_BATCH;
-        int n = count - first < LT_INFER_BATCH ? count - first : LT_INFER_BATCH;
+        int first = i * batch;
+        int n = count - first < batch ? count - first : batch;
         sum += (double)losses[i] * n;
     }
     *out = sum / count;

@@ -20,14 +20,14 @@ struct latent_model {
     float *params;              /* [b] net->param_count floats, OHWI */
     lt_model_slot *slots;
     int slot_count;
-    lt_plan *infer;                /* made when first needed, for LT_INFER_BATCH images */
+    lt_plan *infer;                /* made when first needed, for LT_INFER_BATCH images or fewer */
     lt_plan *encode;               /* the same, up to the latent op */
     int infer_ready, encode_ready; /* the plan's packed weights match params */
 };
 
 enum { LT_INFER_BATCH = 100, LT_ENCODE_BATCH_DEVICE = 250 };
 
-/* Images that go through the encoder at once: a GPU wants more of them. */
+/* Images that go through the encoder at once, if they fit: a GPU wants more of them. */
 static inline int lt_encode_batch(const lt_backend *backend) {
     return backend->type->host_memory ? LT_INFER_BATCH : LT_ENCODE_BATCH_DEVICE;
 }

@@ -72,24 +72,60 @@ static size_t total(const sizes *s) {
     return s->values + s->masks + s->persist + s->scratch;
 }
 
-/* Out of memory: says which batch would fit, where the backend knows what is free. */
+static size_t param_bytes(const lt_plan *plan) {
+    return plan->net->param_count * sizeof(float);
+}
+
+/* What a training takes besides: gradients, the optimizer's two moments, two batches of streamed images. */
+static size_t beside(const lt_plan *plan, int batch) {
+    return 3 * param_bytes(plan) + 2 * (size_t)batch * lt_shape_count(plan->net->ops[0].out);
+}
+
+/* Out of memory in training: says which batch would fit, where the backend knows what is free. A plan for
+ * inference is anybody's batch: who made it tries a smaller one. */
 static latent_status no_room(latent_context *ctx, lt_plan *plan, sizes *s, latent_status status) {
     const lt_backend_type *type = plan->backend->type;
-    if (status != LATENT_ERROR_MEMORY || !type->memory_free) {
+    if (status != LATENT_ERROR_MEMORY || !plan->training) {
         return status;
+    }
+    if (!type->memory_free) {
+        return lt_fail(ctx, status, "%s; a smaller batch needs less (--batch, now %d)", ctx->message,
+                       plan->batch);
     }
     uint64_t room = type->memory_free(plan->backend);
     int fits = 0;
     for (int step = 1 << 16; step > 0; step /= 2) {
         if (fits + step < plan->batch) {
             measure(plan, fits + step, s);
-            fits += total(s) <= room ? step : 0;
+            fits += total(s) + beside(plan, fits + step) <= room ? step : 0;
         }
     }
     if (fits == 0) {
         return lt_fail(ctx, status, "%s; not even batch 1 would fit", ctx->message);
     }
     return lt_fail(ctx, status, "%s; batch %d would fit (--batch %d)", ctx->message, fits, fits);
+}
+
+static void release(lt_plan *plan) {
+    plan->backend->type->free(plan->backend, plan->grads);
+    plan->backend->type->free(plan->backend, plan->block);
+    plan->grads = plan->block = NULL;
+}
+
+/* The block and the gradients, or neither of them. */
+static latent_status take(latent_context *ctx, lt_plan *plan, sizes *s) {
+    const lt_backend_type *type = plan->backend->type;
+    latent_status status = LATENT_OK;
+    LT_TRY(type->alloc(ctx, plan->backend, total(s), &plan->block));
+    if (plan->training) {
+        LT_TRY(type->alloc(ctx, plan->backend, param_bytes(plan), (void **)&plan->grads));
+    }
+done:
+    if (status != LATENT_OK) {
+        release(plan); /* what it took is free again when the batch that fits is looked for */
+        status = no_room(ctx, plan, s, status);
+    }
+    return status;
 }
 
 /* Hands out the block: values first, then masks, packed weights, scratch. */
@@ -162,20 +198,14 @@ latent_status lt_plan_create(latent_context *ctx, const latent_net *net, lt_back
     LT_TRY(lt_calloc(ctx, 2 * (size_t)net->op_count, sizeof *s.items, "a plan", (void **)&s.items));
     LT_TRY(choose(ctx, plan));
     measure(plan, batch, &s);
-    status = backend->type->alloc(ctx, backend, total(&s), &plan->block);
-    if (status != LATENT_OK) {
-        status = no_room(ctx, plan, &s, status);
-        goto done;
-    }
+    LT_TRY(take(ctx, plan, &s));
     carve(plan, &s);
     plan->memory.activations = s.values;
     plan->memory.masks = s.masks;
     plan->memory.scratch = s.persist + s.scratch;
     if (training) {
-        size_t bytes = net->param_count * sizeof(float);
-        LT_TRY(backend->type->alloc(ctx, backend, bytes, (void **)&plan->grads));
-        LT_TRY(backend->type->zero(ctx, backend, plan->grads, bytes));
-        plan->memory.gradients = bytes;
+        LT_TRY(backend->type->zero(ctx, backend, plan->grads, param_bytes(plan)));
+        plan->memory.gradients = param_bytes(plan);
     }
     *out = plan;
     plan = NULL;
@@ -195,8 +225,7 @@ void lt_plan_destroy(lt_plan *plan) {
             type->graph_free(plan->backend, plan->graph[i]);
         }
     }
-    type->free(plan->backend, plan->grads);
-    type->free(plan->backend, plan->block);
+    release(plan);
     free(plan->nodes);
     free(plan);
 }
