@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "backend/backend.h"
+#include "model/model.h"
 
 #ifdef LATENT_HAVE_CUDA
 #include <cuda_runtime_api.h>
@@ -18,9 +19,17 @@
 /* What the machine is like. */
 static struct {
     cudaError_t count_error;
-    int count, driver, major;
+    int count, driver, major[2];
     cudaError_t use_error, code_error;
+    size_t memory, used;
 } machine;
+
+/* One that works. */
+static void reset(void) {
+    memset(&machine, 0, sizeof machine);
+    machine.count = 1;
+    machine.major[0] = machine.major[1] = 9;
+}
 
 cudaError_t fake_count(int *count) __asm__("__wrap_cudaGetDeviceCount");
 cudaError_t fake_count(int *count) {
@@ -34,10 +43,10 @@ cudaError_t fake_driver(int *version) {
     return cudaSuccess;
 }
 
-static cudaError_t describe(struct cudaDeviceProp *out) {
+static cudaError_t describe(struct cudaDeviceProp *out, int device) {
     memset(out, 0, sizeof *out);
     snprintf(out->name, sizeof out->name, "Some GPU");
-    out->major = machine.major;
+    out->major = machine.major[device];
     out->minor = 1;
     return cudaSuccess;
 }
@@ -45,14 +54,12 @@ static cudaError_t describe(struct cudaDeviceProp *out) {
 /* The name changed with CUDA 12 and back with 13. */
 cudaError_t fake_properties(struct cudaDeviceProp *out, int device) __asm__("__wrap_cudaGetDeviceProperties");
 cudaError_t fake_properties(struct cudaDeviceProp *out, int device) {
-    (void)device;
-    return describe(out);
+    return describe(out, device);
 }
 cudaError_t fake_properties_2(struct cudaDeviceProp *out,
                               int device) __asm__("__wrap_cudaGetDeviceProperties_v2");
 cudaError_t fake_properties_2(struct cudaDeviceProp *out, int device) {
-    (void)device;
-    return describe(out);
+    return describe(out, device);
 }
 
 cudaError_t fake_set(int device) __asm__("__wrap_cudaSetDevice");
@@ -63,13 +70,88 @@ cudaError_t fake_set(int device) {
 
 cudaError_t fake_free(void *memory) __asm__("__wrap_cudaFree");
 cudaError_t fake_free(void *memory) {
-    (void)memory;
+    size_t *block = memory;
+    if (block) {
+        block -= LT_ALIGN / sizeof *block;
+        machine.used -= *block;
+        free(block);
+    }
     return machine.use_error;
+}
+
+/* The device's memory is the host's here; in front of a block stands its size. */
+cudaError_t fake_malloc(void **out, size_t bytes) __asm__("__wrap_cudaMalloc");
+cudaError_t fake_malloc(void **out, size_t bytes) {
+    if (bytes > machine.memory - machine.used) {
+        return cudaErrorMemoryAllocation;
+    }
+    size_t *block = aligned_alloc(LT_ALIGN, (bytes / LT_ALIGN + 2) * LT_ALIGN);
+    assert_non_null(block);
+    *block = bytes;
+    machine.used += bytes;
+    *out = block + LT_ALIGN / sizeof *block;
+    return cudaSuccess;
+}
+
+cudaError_t fake_info(size_t *free_bytes, size_t *total) __asm__("__wrap_cudaMemGetInfo");
+cudaError_t fake_info(size_t *free_bytes, size_t *total) {
+    *free_bytes = machine.memory - machine.used;
+    *total = machine.memory;
+    return cudaSuccess;
+}
+
+cudaError_t fake_copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                      cudaStream_t stream) __asm__("__wrap_cudaMemcpyAsync");
+cudaError_t fake_copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                      cudaStream_t stream) {
+    (void)kind;
+    (void)stream;
+    memcpy(to, from, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t fake_set_bytes(void *to, int value, size_t bytes,
+                           cudaStream_t stream) __asm__("__wrap_cudaMemsetAsync");
+cudaError_t fake_set_bytes(void *to, int value, size_t bytes, cudaStream_t stream) {
+    (void)stream;
+    memset(to, value, bytes);
+    return cudaSuccess;
+}
+
+cudaError_t fake_stream(cudaStream_t *out, unsigned flags) __asm__("__wrap_cudaStreamCreateWithFlags");
+cudaError_t fake_stream(cudaStream_t *out, unsigned flags) {
+    (void)flags;
+    *out = (cudaStream_t)&machine; /* nobody looks into it */
+    return cudaSuccess;
+}
+
+cudaError_t fake_wait(cudaStream_t stream) __asm__("__wrap_cudaStreamSynchronize");
+cudaError_t fake_wait(cudaStream_t stream) {
+    (void)stream;
+    return cudaSuccess;
+}
+
+cudaError_t fake_stream_end(cudaStream_t stream) __asm__("__wrap_cudaStreamDestroy");
+cudaError_t fake_stream_end(cudaStream_t stream) {
+    (void)stream;
+    return cudaSuccess;
 }
 
 cudaError_t fake_code(void) __asm__("__wrap_lt_cuda_code_check");
 cudaError_t fake_code(void) {
     return machine.code_error;
+}
+
+cudaError_t fake_last(void) __asm__("__wrap_cudaGetLastError");
+cudaError_t fake_last(void) {
+    return cudaSuccess;
+}
+
+/* The kernel that makes a plan of the generation `basic` ready. */
+void fake_transpose(cudaStream_t stream, int K, int taps, const float *w,
+                    float *wt) __asm__("__wrap_lt_launch_basic_transpose");
+void fake_transpose(cudaStream_t stream, int K, int taps, const float *w, float *wt) {
+    (void)stream, (void)K, (void)taps, (void)w, (void)wt;
 }
 
 static void refuse(latent_engine_options options, latent_status want, const char *words) {
@@ -105,11 +187,41 @@ static void expect_absent(const char *words) {
     latent_context_destroy(ctx);
 }
 
+static void keep_warning(void *user, latent_log_level level, const char *message) {
+    if (level == LATENT_LOG_WARNING) {
+        snprintf(user, 512, "%s", message);
+    }
+}
+
+/* `auto` computes on the host and says why; what asks for the GPU fails with the same sentence. */
+static void expect_host(latent_status want, const char *words) {
+    latent_context *ctx = NULL;
+    lt_backend *backend = NULL;
+    char warning[512] = "";
+    assert_int_equal(latent_context_create(&ctx), LATENT_OK);
+    latent_context_set_log(ctx, keep_warning, warning);
+    assert_int_equal(lt_backend_open(ctx, NULL, &backend), LATENT_OK);
+    assert_true(backend->type->host_memory);
+    assert_non_null(strstr(warning, "going on without the backend 'cuda': "));
+    assert_non_null(strstr(warning, words));
+    assert_string_equal(latent_context_message(ctx), "");
+    lt_backend_close(backend);
+    const latent_engine_options gpu[] = {
+        {.backend = "cuda"}, {.kernels = "basic"}, {.backend = "auto", .stream_data = 1}};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(lt_backend_open(ctx, &gpu[i], &backend), want);
+        assert_null(backend);
+        assert_non_null(strstr(latent_context_message(ctx), words));
+    }
+    latent_context_destroy(ctx);
+}
+
 static const latent_engine_options plain = {0};
 
 static void test_absent(void **state) {
     (void)state;
-    memset(&machine, 0, sizeof machine);
+    reset();
+    machine.count = 0;
     machine.count_error = cudaErrorInsufficientDriver;
     refuse(plain, LATENT_ERROR_UNSUPPORTED, "cannot run here: no NVIDIA driver is installed");
     expect_absent("no NVIDIA driver");
@@ -124,38 +236,49 @@ static void test_absent(void **state) {
 
 static void test_wrong_number(void **state) {
     (void)state;
-    memset(&machine, 0, sizeof machine);
+    reset();
     machine.count = 2;
-    machine.major = 9;
     latent_engine_options third = {.device = 2};
     refuse(third, LATENT_ERROR_ARGUMENT, "device 2 does not exist: this machine has 2 (0 to 1)");
 }
 
 static void test_too_old(void **state) {
     (void)state;
-    memset(&machine, 0, sizeof machine);
-    machine.count = 1;
-    machine.major = 6;
+    reset();
+    machine.major[0] = 6;
     refuse(plain, LATENT_ERROR_UNSUPPORTED,
            "cannot run here: Some GPU has compute capability 6.1; this build needs 7.5 or newer");
     expect_absent("compute capability 6.1");
-    machine.count = 2; /* perhaps the other one is newer: asked for by number */
+    machine.count = 2; /* the other one is newer: asked for by number */
+    expect_host(LATENT_ERROR_UNSUPPORTED, "device 0: Some GPU has compute capability 6.1");
+    latent_context *ctx = NULL;
+    lt_backend *backend = NULL;
+    assert_int_equal(latent_context_create(&ctx), LATENT_OK);
+    assert_int_equal(lt_backend_open(ctx, &(latent_engine_options){.device = 1}, &backend), LATENT_OK);
+    assert_string_equal(backend->type->name, "cuda");
+    lt_backend_close(backend);
+    latent_context_destroy(ctx);
+    machine.major[0] = 9;
+    machine.major[1] = 6;
     refuse((latent_engine_options){.device = 1}, LATENT_ERROR_UNSUPPORTED,
            "device 1: Some GPU has compute capability 6.1");
-    machine.count = 1;
-    machine.major = 9;
+}
+
+static void test_no_code(void **state) {
+    (void)state;
+    reset();
     machine.code_error = cudaErrorNoKernelImageForDevice;
     refuse(plain, LATENT_ERROR_UNSUPPORTED,
            "device 0 (Some GPU, sm_91): this build holds no code for it; configure with "
            "-DLATENT_CUDA_ARCHS=91");
+    expect_host(LATENT_ERROR_UNSUPPORTED, "this build holds no code for it");
 }
 
 static void test_busy(void **state) {
     (void)state;
-    memset(&machine, 0, sizeof machine);
-    machine.count = 1;
-    machine.major = 9;
+    reset();
     machine.use_error = cudaErrorDevicesUnavailable;
+    expect_host(LATENT_ERROR_DEVICE, "(cudaErrorDevicesUnavailable)");
     refuse(plain, LATENT_ERROR_DEVICE, "device 0 (Some GPU) cannot be used: ");
     refuse(plain, LATENT_ERROR_DEVICE, "(cudaErrorDevicesUnavailable)");
     machine.use_error = cudaErrorMemoryAllocation;
@@ -165,9 +288,7 @@ static void test_busy(void **state) {
 /* What is asked of the engine is checked before the device is touched: this one would refuse. */
 static void test_precisions(void **state) {
     (void)state;
-    memset(&machine, 0, sizeof machine);
-    machine.count = 1;
-    machine.major = 9;
+    reset();
     machine.use_error = cudaErrorDevicesUnavailable;
     refuse((latent_engine_options){.kernels = "fused", .precision = "bf16"}, LATENT_ERROR_UNSUPPORTED,
            "the kernels 'fused' of the backend 'cuda' compute in fp32 only, not in bf16");
@@ -177,10 +298,121 @@ static void test_precisions(void **state) {
     refuse((latent_engine_options){.isa = "avx2"}, LATENT_ERROR_UNSUPPORTED, "no choice of instruction set");
 }
 
+/* ---- A full device ----------------------------------------------------------------------------- */
+
+/* 9.4 million parameters in an image of 8x8: gradients and moments are larger than what memory_free keeps
+ * back, so a batch that was found without them would run out again. */
+static const char wide[] = "input 8x8x512\nconv enc 1024 3x3 relu\nlatent\nconv dec 512 3x3\nloss mse\n";
+
+enum { MEBIBYTE = 1 << 20, KEPT = 64 * MEBIBYTE };
+
+static const latent_engine_options basic = {.backend = "cuda", .kernels = "basic"};
+
+#define OK(ctx, call)                                                                                        \
+    do {                                                                                                     \
+        if ((call) != LATENT_OK) {                                                                           \
+            fail_msg("%s: %s", #call, latent_context_message(ctx));                                          \
+        }                                                                                                    \
+    } while (0)
+
+static void says(latent_context *ctx, const char *words) {
+    if (!strstr(latent_context_message(ctx), words)) {
+        fail_msg("'%s' does not say '%s'", latent_context_message(ctx), words);
+    }
+}
+
+/* Everything that a training of that batch takes fits, and nearly nothing more does. */
+static void expect_fits(latent_context *ctx, const latent_net *net, lt_backend *backend, int batch) {
+    lt_plan *plan = NULL;
+    void *moments[2], *slots[2];
+    size_t params = net->param_count * sizeof(float), images = (size_t)batch * 8 * 8 * 512;
+    OK(ctx, lt_plan_create(ctx, net, backend, NULL, batch, 1, -1, &plan));
+    for (int i = 0; i < 2; i++) {
+        OK(ctx, backend->type->alloc(ctx, backend, params, &moments[i]));
+        OK(ctx, backend->type->alloc(ctx, backend, images, &slots[i]));
+    }
+    size_t left = machine.memory - machine.used;
+    assert_true(left >= KEPT);
+    assert_true(left - KEPT < (machine.used - 3 * params) / (size_t)batch + MEBIBYTE);
+    for (int i = 0; i < 2; i++) {
+        backend->type->free(backend, moments[i]);
+        backend->type->free(backend, slots[i]);
+    }
+    lt_plan_destroy(plan);
+}
+
+static void test_full_training(void **state) {
+    (void)state;
+    latent_context *ctx = NULL;
+    latent_net *net = NULL;
+    lt_backend *backend = NULL;
+    lt_plan *plan = NULL;
+    int batch = 0, flag = 0;
+    reset();
+    machine.memory = 1000u * MEBIBYTE;
+    assert_int_equal(latent_context_create(&ctx), LATENT_OK);
+    OK(ctx, latent_net_parse(ctx, wide, strlen(wide), "wide.net", &net));
+    OK(ctx, lt_backend_open(ctx, &basic, &backend));
+    size_t before = machine.used;
+    assert_int_equal(lt_plan_create(ctx, net, backend, NULL, 4096, 1, -1, &plan), LATENT_ERROR_MEMORY);
+    assert_null(plan);
+    assert_int_equal(machine.used, before);
+    says(ctx, "device 0 (Some GPU) is out of memory: ");
+    says(ctx, " MiB are needed in one piece, ");
+    says(ctx, " of its 1000.0 MiB are free; batch ");
+    const char *answer = strstr(latent_context_message(ctx), "; batch ");
+    assert_int_equal(sscanf(answer, "; batch %d would fit (--batch %d)", &batch, &flag), 2);
+    assert_int_equal(batch, flag);
+    assert_true(batch > 1 && batch < 4096);
+    expect_fits(ctx, net, backend, batch);
+    /* The block alone fits, the gradients do not: the same sentence, and nothing stays behind. */
+    OK(ctx, lt_plan_create(ctx, net, backend, NULL, 8, 1, -1, &plan));
+    machine.memory = machine.used - MEBIBYTE;
+    lt_plan_destroy(plan);
+    assert_int_equal(lt_plan_create(ctx, net, backend, NULL, 8, 1, -1, &plan), LATENT_ERROR_MEMORY);
+    says(ctx, "36.0 MiB are needed in one piece, ");
+    says(ctx, "; not even batch 1 would fit");
+    assert_int_equal(machine.used, before);
+    lt_backend_close(backend);
+    latent_net_destroy(net);
+    latent_context_destroy(ctx);
+}
+
+/* Inference has no --batch: it takes fewer images at a time, and says so when not one fits. */
+static void test_full_inference(void **state) {
+    (void)state;
+    latent_context *ctx = NULL;
+    latent_net *net = NULL;
+    latent_model *model = NULL;
+    reset();
+    machine.memory = 1000u * MEBIBYTE;
+    assert_int_equal(latent_context_create(&ctx), LATENT_OK);
+    OK(ctx, latent_net_parse(ctx, wide, strlen(wide), "wide.net", &net));
+    OK(ctx, latent_model_create(ctx, net, &basic, 1, &model));
+    machine.memory = machine.used + 20 * MEBIBYTE;
+    OK(ctx, lt_model_encode_ready(ctx, model));
+    assert_string_equal(latent_context_message(ctx), "");
+    assert_true(model->encode->batch >= 1 && model->encode->batch < lt_encode_batch(model->backend));
+    lt_plan_destroy(model->encode);
+    model->encode = NULL;
+    model->encode_ready = 0;
+    machine.memory = machine.used + 1000;
+    assert_int_equal(lt_model_encode_ready(ctx, model), LATENT_ERROR_MEMORY);
+    says(ctx, "; not even one image fits");
+    assert_null(strstr(latent_context_message(ctx), "--batch"));
+    assert_null(model->encode);
+    latent_model_destroy(model);
+    assert_int_equal(machine.used, 0);
+    latent_net_destroy(net);
+    latent_context_destroy(ctx);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_absent), cmocka_unit_test(test_wrong_number), cmocka_unit_test(test_too_old),
-        cmocka_unit_test(test_busy),   cmocka_unit_test(test_precisions),
+        cmocka_unit_test(test_absent),        cmocka_unit_test(test_wrong_number),
+        cmocka_unit_test(test_too_old),       cmocka_unit_test(test_no_code),
+        cmocka_unit_test(test_busy),          cmocka_unit_test(test_precisions),
+        cmocka_unit_test(test_full_training), cmocka_unit_test(test_full_inference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
