@@ -41,6 +41,32 @@ static latent_status find(latent_context *ctx, void *library, const char *file, 
 #ifdef LATENT_HAVE_CUBLAS
 enum { CUBLAS_WORKSPACE = 32 << 20 }; /* what cuBLAS asks for on Hopper */
 
+static void close_cublas(lt_libraries *libraries) {
+    if (libraries->cublas.handle) {
+        (void)libraries->cublas.cublasDestroy_v2(libraries->cublas.handle);
+    }
+    (void)cudaFree(libraries->cublas.workspace);
+    libraries->cublas.handle = NULL;
+    libraries->cublas.workspace = NULL;
+}
+
+/* The stream first: setting it forgets the workspace. Pedantic is the mode of standard fp32 arithmetic: in
+ * the default one the environment has a say (CUBLAS_EMULATE_SINGLE_PRECISION makes three bf16 of every
+ * float). */
+static cublasStatus_t set_up(lt_cuda *cuda) {
+    lt_libraries *libraries = cuda->libraries;
+    cublasHandle_t handle = libraries->cublas.handle;
+    cublasStatus_t result = libraries->cublas.cublasSetStream_v2(handle, cuda->stream);
+    if (result == CUBLAS_STATUS_SUCCESS) {
+        result =
+            libraries->cublas.cublasSetWorkspace_v2(handle, libraries->cublas.workspace, CUBLAS_WORKSPACE);
+    }
+    if (result == CUBLAS_STATUS_SUCCESS) {
+        result = libraries->cublas.cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH);
+    }
+    return result;
+}
+
 latent_status lt_libraries_cublas(latent_context *ctx, lt_cuda *cuda) {
     static const char file[] = "libcublas.so." TEXT(CUBLAS_VER_MAJOR);
     latent_status status = LATENT_OK;
@@ -60,22 +86,16 @@ latent_status lt_libraries_cublas(latent_context *ctx, lt_cuda *cuda) {
                          cuda->libraries->cublas.cublasGetStatusString(result));
         goto done;
     }
-    /* The stream first: setting it forgets the workspace. */
-    cublasHandle_t handle = cuda->libraries->cublas.handle;
     LT_TRY(lt_cuda_alloc(ctx, &cuda->base, CUBLAS_WORKSPACE, &cuda->libraries->cublas.workspace));
-    result = cuda->libraries->cublas.cublasSetStream_v2(handle, cuda->stream);
-    if (result == CUBLAS_STATUS_SUCCESS) {
-        result = cuda->libraries->cublas.cublasSetWorkspace_v2(handle, cuda->libraries->cublas.workspace,
-                                                               CUBLAS_WORKSPACE);
-    }
-    if (result == CUBLAS_STATUS_SUCCESS) { /* fp32 in, fp32 throughout: TF32 is another mode */
-        result = cuda->libraries->cublas.cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH);
-    }
+    result = set_up(cuda);
     if (result != CUBLAS_STATUS_SUCCESS) {
         status = lt_fail(ctx, LATENT_ERROR_DEVICE, "cuBLAS cannot be set up: %s",
                          cuda->libraries->cublas.cublasGetStatusString(result));
     }
 done:
+    if (status != LATENT_OK && cuda->libraries) { /* half a handle would pass for a whole one next time */
+        close_cublas(cuda->libraries);
+    }
     return status;
 }
 #endif
@@ -93,11 +113,15 @@ latent_status lt_libraries_cudnn(latent_context *ctx, lt_cuda *cuda) {
     LT_TRY(find(ctx, cuda->libraries->cudnn.library, file, #function, &cuda->libraries->cudnn.function));
     LT_CUDNN_FUNCTIONS(FIND)
 #undef FIND
-    cudnnStatus_t result = cuda->libraries->cudnn.cudnnCreate(&cuda->libraries->cudnn.handle);
-    if (result != CUDNN_STATUS_SUCCESS) {
-        cuda->libraries->cudnn.handle = NULL;
-    } else {
-        result = cuda->libraries->cudnn.cudnnSetStream(cuda->libraries->cudnn.handle, cuda->stream);
+    cudnnHandle_t handle = NULL;
+    cudnnStatus_t result = cuda->libraries->cudnn.cudnnCreate(&handle);
+    if (result == CUDNN_STATUS_SUCCESS) {
+        result = cuda->libraries->cudnn.cudnnSetStream(handle, cuda->stream);
+        if (result == CUDNN_STATUS_SUCCESS) {
+            cuda->libraries->cudnn.handle = handle;
+        } else {
+            (void)cuda->libraries->cudnn.cudnnDestroy(handle);
+        }
     }
     if (result != CUDNN_STATUS_SUCCESS) {
         status = lt_fail(ctx, LATENT_ERROR_DEVICE, "cuDNN does not start: %s",
@@ -113,10 +137,7 @@ void lt_libraries_close(lt_libraries *libraries) {
         return;
     }
 #ifdef LATENT_HAVE_CUBLAS
-    if (libraries->cublas.handle) {
-        (void)libraries->cublas.cublasDestroy_v2(libraries->cublas.handle);
-    }
-    (void)cudaFree(libraries->cublas.workspace);
+    close_cublas(libraries);
 #endif
 #ifdef LATENT_HAVE_CUDNN
     lt_cudnn_plans_free(libraries);

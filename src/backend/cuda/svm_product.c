@@ -128,9 +128,16 @@ static cublasStatus_t multiply(const lt_cuda *cuda, const lt_cuda_operand *a, co
         return cuda->libraries->cublas.cublasSgemm_v2(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, m, k, &one, right,
                                                       (int)b->row, left, (int)a->row, &zero, out, row);
     }
-    return cuda->libraries->cublas.cublasGemmEx(
-        handle, CUBLAS_OP_T, CUBLAS_OP_N, n, m, k, &one, right, CUDA_R_16F, (int)b->row, left, CUDA_R_16F,
-        (int)a->row, &zero, out, CUDA_R_32F, row, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    /* The handle's pedantic mode is for floats. A product of two halves is exact in fp32 anyway, and nothing
+     * shall keep the tensor cores from it. */
+    cublasStatus_t result = cuda->libraries->cublas.cublasSetMathMode(handle, CUBLAS_DEFAULT_MATH);
+    if (result == CUBLAS_STATUS_SUCCESS) {
+        result = cuda->libraries->cublas.cublasGemmEx(
+            handle, CUBLAS_OP_T, CUBLAS_OP_N, n, m, k, &one, right, CUDA_R_16F, (int)b->row, left, CUDA_R_16F,
+            (int)a->row, &zero, out, CUDA_R_32F, row, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT);
+    }
+    cublasStatus_t back = cuda->libraries->cublas.cublasSetMathMode(handle, CUBLAS_PEDANTIC_MATH);
+    return result == CUBLAS_STATUS_SUCCESS ? back : result;
 }
 
 latent_status lt_cuda_product(latent_context *ctx, lt_cuda *cuda, const lt_cuda_operand *a, size_t first_a,
