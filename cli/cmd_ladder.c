@@ -1,7 +1,8 @@
 /* cmd_ladder.c: `latent bench ladder`: the same training on every engine, from the plainest to the fastest.
  *
  * Each rung trains the same net on the same images at the same batch from the same seed. A rung that needs
- * longer than its share of time is measured on part of an epoch; its row says on how many images.
+ * longer than its share of time is measured on part of an epoch; its row says on how many images. A rung that
+ * cannot be climbed here is left out with its reason, and what was measured is kept whatever comes after it.
  */
 #include "cli.h"
 #include "format.h"
@@ -52,19 +53,44 @@ static const rung all_rungs[] = {
 
 enum { RUNGS = sizeof all_rungs / sizeof *all_rungs };
 
-static double ratio(double a, double b) {
-    return b > 0 ? a / b : 0;
-}
-
-/* Trains on one engine. An engine that cannot run here leaves the rung unmeasured and says why. */
-static int climb(cli_session *session, const cli_arguments *arguments, const latent_net *net,
-                 const latent_dataset *data, int epoch_images, rung *r) {
-    latent_engine_options engine = {
+/* The engine of a rung: options that its backend does not have stay out. */
+static latent_engine_options engine_of(const rung *r, const cli_arguments *arguments) {
+    return (latent_engine_options){
         .backend = r->backend,
         .kernels = r->kernels,
         .precision = r->precision,
         .threads = strcmp(r->backend, "cpu") ? 0 : (int)cli_get(arguments, "threads")->integer,
-        .device = (int)cli_get(arguments, "device")->integer};
+        .device = strcmp(r->backend, "cuda") ? 0 : (int)cli_get(arguments, "device")->integer};
+}
+
+/* A device that was asked for and cannot be is told before the first rung, which takes longest. One that is
+ * busy now may be free by then. */
+static int check_device(cli_session *session, const cli_arguments *arguments, const latent_net *net) {
+    latent_engine_options engine = {.backend = "cuda", .device = (int)cli_get(arguments, "device")->integer};
+    latent_model *model = NULL;
+    if (engine.device == 0) {
+        return CLI_OK;
+    }
+    latent_status status = latent_model_create(session->ctx, net, &engine, 1, &model);
+    latent_model_destroy(model);
+    return status == LATENT_ERROR_DEVICE || status == LATENT_ERROR_MEMORY ? CLI_OK
+                                                                          : cli_status(session, status);
+}
+
+/* What keeps one engine from running and says nothing about the others. */
+static int only_here(latent_status status) {
+    return status == LATENT_ERROR_UNSUPPORTED || status == LATENT_ERROR_DEVICE ||
+           status == LATENT_ERROR_MEMORY;
+}
+
+static double ratio(double a, double b) {
+    return b > 0 ? a / b : 0;
+}
+
+/* Trains on one engine. An engine that cannot run here now leaves the rung unmeasured and says why. */
+static int climb(cli_session *session, const cli_arguments *arguments, const latent_net *net,
+                 const latent_dataset *data, int epoch_images, rung *r) {
+    latent_engine_options engine = engine_of(r, arguments);
     latent_bench_options bench = {.batch = (int)cli_get(arguments, "batch")->integer,
                                   .seconds = cli_get(arguments, "seconds")->real,
                                   .seed = (uint64_t)cli_get(arguments, "seed")->integer,
@@ -74,7 +100,7 @@ static int climb(cli_session *session, const cli_arguments *arguments, const lat
              : r->precision ? r->precision
                             : "");
     latent_status status = latent_bench_train(session->ctx, net, &engine, &bench, &r->result);
-    if (status == LATENT_ERROR_UNSUPPORTED) {
+    if (only_here(status)) {
         cli_note(session, "  left out: %s", latent_context_message(session->ctx));
         return CLI_OK;
     }
@@ -84,6 +110,10 @@ static int climb(cli_session *session, const cli_arguments *arguments, const lat
     r->measured = 1;
     r->images = r->result.steps * r->result.batch;
     r->epoch_seconds = epoch_images / r->result.images_per_second;
+    if (cli_interrupted()) { /* the rung stands on the steps that it had */
+        cli_fail(session, "interrupted");
+        return CLI_INTERRUPTED;
+    }
     return CLI_OK;
 }
 
@@ -172,9 +202,31 @@ static void print_table(int epoch_images, const rung *rungs) {
     cli_table_print(&table, stdout, "");
 }
 
+/* Prints and saves what was measured, all of it or as far as it came. */
+static int show(cli_session *session, const cli_arguments *arguments, ladder *measured) {
+    const char *out = cli_string(arguments, "out");
+    int count = 0;
+    for (int i = 0; i < RUNGS; i++) {
+        count += measured->rungs[i].measured;
+    }
+    if (count == 0) {
+        return cli_fail(session, "no rung was measured; nothing is written to %s", out);
+    }
+    if (cli_flag(arguments, "json")) {
+        cli_record_print(fill, measured);
+    } else {
+        print_table(measured->epoch_images, measured->rungs);
+    }
+    int code = cli_record_save(session, out, fill, measured);
+    if (code == CLI_OK) {
+        cli_note(session, "written to %s", out);
+    }
+    return code;
+}
+
 static int run_ladder(cli_session *session, const cli_arguments *arguments) {
     const char *name = arguments->operands[0] ? arguments->operands[0] : "autoencoder";
-    const char *folder = cli_string(arguments, "data"), *out = cli_string(arguments, "out");
+    const char *folder = cli_string(arguments, "data");
     latent_net *net = NULL;
     latent_dataset *data = NULL;
     rung *rungs = malloc(sizeof all_rungs);
@@ -190,20 +242,13 @@ static int run_ladder(cli_session *session, const cli_arguments *arguments) {
         latent_dataset_get_info(data, &info);
         epoch_images = info.count[LATENT_TRAIN];
     }
-    for (int i = 0; i < RUNGS && code == CLI_OK; i++) {
-        code = climb(session, arguments, net, data, epoch_images, &rungs[i]);
-    }
+    code = code == CLI_OK ? check_device(session, arguments, net) : code;
     if (code == CLI_OK) {
-        ladder measured = {name, epoch_images, rungs};
-        if (cli_flag(arguments, "json")) {
-            cli_record_print(fill, &measured);
-        } else {
-            print_table(epoch_images, rungs);
+        for (int i = 0; i < RUNGS && code == CLI_OK; i++) {
+            code = climb(session, arguments, net, data, epoch_images, &rungs[i]);
         }
-        code = cli_record_save(session, out, fill, &measured);
-    }
-    if (code == CLI_OK) {
-        cli_note(session, "written to %s", out);
+        int shown = show(session, arguments, &(ladder){name, epoch_images, rungs});
+        code = code == CLI_OK ? shown : code;
     }
     latent_dataset_destroy(data);
     latent_net_destroy(net);

@@ -43,14 +43,35 @@ static const cli_group group = {"Options", options, sizeof options / sizeof *opt
 typedef struct view {
     cli_table table;
     cli_json *json; /* NULL: a table */
+    int rows;       /* in the table, below its head */
     int losses;
-    double worst; /* relative difference of the losses */
+    const char *other; /* the backend that the losses are compared with */
+    double worst;      /* relative difference of the losses */
 } view;
+
+static void put_row(view *v, const latent_selftest_row *row, int is_loss) {
+    static const char *const heads[] = {"tensor", "difference", "bound", ""};
+    for (int i = 0; i < 4 && v->rows == 0; i++) {
+        cli_table_cell(&v->table, "%s", heads[i]);
+    }
+    if (v->rows++ == 0) {
+        cli_table_rule(&v->table);
+    }
+    if (is_loss) {
+        cli_table_cell(&v->table, "loss at batch %d", row->step);
+    } else {
+        cli_table_cell(&v->table, "%s", row->name);
+    }
+    cli_table_cell(&v->table, "%.3g", row->difference);
+    cli_table_cell(&v->table, "%.3g", row->bound);
+    cli_table_cell(&v->table, "%s", row->good ? "ok" : "BEYOND");
+}
 
 static void show(void *user, const latent_selftest_row *row) {
     view *v = user;
     int is_loss = strcmp(row->part, "loss") == 0;
     v->losses += is_loss;
+    v->other = is_loss ? row->name : v->other;
     v->worst = is_loss && !(row->difference <= v->worst) ? row->difference : v->worst;
     if (v->json) {
         cli_json_open(v->json, NULL, '{');
@@ -62,14 +83,7 @@ static void show(void *user, const latent_selftest_row *row) {
         cli_json_boolean(v->json, "good", row->good);
         cli_json_close(v->json, '}');
     } else if (!is_loss || !row->good) {
-        if (is_loss) {
-            cli_table_cell(&v->table, "loss at batch %d", row->step);
-        } else {
-            cli_table_cell(&v->table, "%s", row->name);
-        }
-        cli_table_cell(&v->table, "%.3g", row->difference);
-        cli_table_cell(&v->table, "%.3g", row->bound);
-        cli_table_cell(&v->table, "%s", row->good ? "ok" : "BEYOND");
+        put_row(v, row, is_loss);
     }
 }
 
@@ -96,12 +110,6 @@ static int run_selftest(cli_session *session, const cli_arguments *arguments) {
         cli_json_string(&json, "net", name);
         cli_json_string(&json, "backend", engine.backend);
         cli_json_open(&json, "rows", '[');
-    } else {
-        static const char *const heads[] = {"tensor", "difference", "bound", ""};
-        for (int i = 0; i < 4; i++) {
-            cli_table_cell(&v.table, "%s", heads[i]);
-        }
-        cli_table_rule(&v.table);
     }
     latent_status status = latent_selftest(session->ctx, net, &engine, &test, show, &v, &failed);
     if (v.json) {
@@ -112,8 +120,9 @@ static int run_selftest(cli_session *session, const cli_arguments *arguments) {
     } else {
         cli_table_print(&v.table, stdout, "");
         if (v.losses) {
-            printf("\nlosses of an epoch, %d compared: largest relative difference %.3g\n", v.losses,
-                   v.worst);
+            printf(
+                "\nlosses of an epoch, %d compared with the backend '%s': largest relative difference %.3g\n",
+                v.losses, v.other, v.worst);
         }
         if (status == LATENT_OK) {
             printf("\n%s\n", failed ? "NOT the same computation as the reference"
