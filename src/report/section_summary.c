@@ -54,16 +54,18 @@ void lt_section_targets(lt_text *t, lt_place place, const lt_report_run *run) {
     lt_put(t, "<div class=\"scroll\"><table class=\"data text\"><thead><tr><th>what</th><th>target</th>"
               "<th>measured</th><th>reached</th></tr></thead><tbody>");
     for (int i = 0; i < LATENT_TARGETS; i++) {
-        static const char *const words[] = {"<span class=\"open\">–</span>", "<span class=\"no\">✗ no</span>",
-                                            "<span class=\"yes\">✓ yes</span>"};
+        static const char *const begins[] = {"open\">", "no\">✗ ", "yes\">✓ "};
         lt_putf(t, "<tr><th scope=\"row\">%s</th><td>", targets[i].name);
         lt_escape(t, targets[i].goal);
         lt_put(t, "</td><td>");
         lt_escape(t, targets[i].measured);
-        lt_putf(t, "</td><td>%s</td></tr>", words[targets[i].met + 1]);
+        lt_putf(t, "</td><td><span class=\"%s%s</span>%s", begins[targets[i].met + 1], targets[i].reached,
+                targets[i].reason[0] ? ": " : "");
+        lt_escape(t, targets[i].reason);
+        lt_put(t, "</td></tr>");
     }
-    lt_put(t, "</tbody></table></div><p class=\"note\">– means that the run was not made under the "
-              "target's conditions: the figure is shown and decides nothing.</p>");
+    lt_put(t, "</tbody></table></div><p class=\"note\">What is not comparable was measured under other "
+              "conditions than the target's: the figure is shown and decides nothing.</p>");
 }
 
 static void fact(lt_text *t, const char *name, const char *value) {

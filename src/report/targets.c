@@ -1,11 +1,18 @@
 /* targets.c: a run against what the system is meant to reach. A figure that was measured under other
- * conditions than the target's (fewer images, another data set) is shown, but decides nothing.
+ * conditions than the target's (fewer images, another data set) is shown with what is different, and decides
+ * nothing.
  */
 #include "report/page.h"
 
+#include "base/file.h"
+
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { LADDER_MAX = 16 << 20 };
 
 enum { IMAGES = 50000, EPOCHS = 20, ALL_IMAGES = 60000, TEST_IMAGES = 10000 };
 
@@ -13,8 +20,23 @@ static void start(latent_target *target, const char *name, const char *goal) {
     memset(target, 0, sizeof *target);
     target->name = name;
     target->met = -1;
+    target->reached = "not measured";
     snprintf(target->goal, sizeof target->goal, "%s", goal);
     snprintf(target->measured, sizeof target->measured, "not measured");
+}
+
+static void decide(latent_target *target, int met) {
+    target->met = met;
+    target->reached = met ? "yes" : "no";
+}
+
+/* Measured, but not what the target speaks of. */
+__attribute__((format(printf, 2, 3))) static void leave_open(latent_target *target, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(target->reason, sizeof target->reason, format, arguments);
+    va_end(arguments);
+    target->reached = "not comparable";
 }
 
 static void training(const lt_report_run *run, latent_target *target) {
@@ -28,8 +50,14 @@ static void training(const lt_report_run *run, latent_target *target) {
     snprintf(target->measured, sizeof target->measured, "%s: %d epoch%s of %s images",
              lt_show_seconds(seconds_text, seconds), run->epoch_count, run->epoch_count == 1 ? "" : "s",
              lt_show_count(images_text, images));
-    if (images >= IMAGES && run->epoch_count >= EPOCHS) {
-        target->met = seconds < 600;
+    if (!isfinite(images)) {
+        leave_open(target, "the number of images is not known");
+    } else if (images < IMAGES) {
+        leave_open(target, "%s of 50,000 images", lt_show_count(images_text, images));
+    } else if (run->epoch_count < EPOCHS) {
+        leave_open(target, "%d of %d epochs", run->epoch_count, EPOCHS);
+    } else {
+        decide(target, seconds < 600);
     }
 }
 
@@ -37,16 +65,31 @@ static void features(const lt_report_run *run, latent_target *target) {
     char seconds_text[LT_SHORT], images_text[LT_SHORT];
     const lt_json_node *record = run->part[LT_PART_FEATURES], *stage = lt_report_stage(run, "features");
     double images = lt_get_number(record, "train") + lt_get_number(record, "test");
-    double seconds = stage ? lt_get_number(stage, "seconds") : lt_report_features_seconds(run);
+    int whole = stage && !lt_get_true(stage, "unfinished");
+    double seconds = whole ? lt_get_number(stage, "seconds") : lt_report_features_seconds(run);
     start(target, "features", "60,000 images under 20 s");
     if (!isfinite(seconds) || !isfinite(images)) {
         return;
     }
     snprintf(target->measured, sizeof target->measured, "%s: %s images",
              lt_show_seconds(seconds_text, seconds), lt_show_count(images_text, images));
-    if (images >= ALL_IMAGES) {
-        target->met = seconds < 20;
+    if (images < ALL_IMAGES) {
+        leave_open(target, "%s of 60,000 images", lt_show_count(images_text, images));
+    } else {
+        decide(target, seconds < 20);
     }
+}
+
+/* The fewest images that any part of the way to the scores has seen; NaN when none says. */
+static double images_learnt(const lt_report_run *run) {
+    const double counts[] = {lt_get_number(run->part[LT_PART_CONFIG], "images"),
+                             lt_get_number(run->part[LT_PART_FEATURES], "train"),
+                             lt_get_number(run->part[LT_PART_SVM], "rows")};
+    double fewest = NAN;
+    for (int i = 0; i < 3; i++) {
+        fewest = fmin(fewest, counts[i]); /* of a number and NaN the number */
+    }
+    return fewest;
 }
 
 static void accuracy(const lt_report_run *run, latent_target *target) {
@@ -61,8 +104,17 @@ static void accuracy(const lt_report_run *run, latent_target *target) {
     snprintf(target->measured, sizeof target->measured, "%.2f%% of %s %s%s images", 100 * run->score.accuracy,
              lt_show_count(images_text, (double)run->score.count), synthetic ? "synthetic " : "",
              test ? "test" : "training");
-    if (!synthetic && test && run->score.count >= TEST_IMAGES) {
-        target->met = run->score.accuracy >= 0.60;
+    double learnt = images_learnt(run);
+    if (synthetic || !test) {
+        leave_open(target, "%s", synthetic ? "synthetic images" : "training images");
+    } else if (run->score.count < TEST_IMAGES) {
+        leave_open(target, "%s of 10,000 test images", lt_show_count(images_text, (double)run->score.count));
+    } else if (!isfinite(learnt)) {
+        leave_open(target, "the number of training images is not known");
+    } else if (learnt < IMAGES) {
+        leave_open(target, "%s of 50,000 training images", lt_show_count(images_text, learnt));
+    } else {
+        decide(target, run->score.accuracy >= 0.60);
     }
 }
 
@@ -90,7 +142,7 @@ static void speedup(const lt_report_run *run, latent_target *target) {
                  "%.1f times the %s backend (%.3g s against %.3g s "
                  "per epoch)",
                  base / gpu, cpu > 0 ? "cpu" : "ref", gpu, base);
-        target->met = base / gpu > 20;
+        decide(target, base / gpu > 20);
     }
 }
 
@@ -109,5 +161,23 @@ latent_status latent_run_targets(latent_context *ctx, const char *run, const cha
         lt_targets(&loaded, out);
         lt_report_free(&loaded);
     }
+    return status;
+}
+
+latent_status latent_ladder_check(latent_context *ctx, const char *path) {
+    latent_status status = LATENT_OK;
+    char *text = NULL;
+    size_t bytes = 0;
+    lt_json *json = NULL;
+    LT_TRY(lt_file_read(ctx, path, LADDER_MAX, &text, &bytes));
+    LT_TRY(lt_json_parse(ctx, text, bytes, path, &json));
+    const lt_json_node *rungs = lt_json_get(lt_json_root(json), "rungs");
+    if (!rungs || rungs->kind != LT_JSON_ARRAY) {
+        status = lt_fail(ctx, LATENT_ERROR_FORMAT,
+                         "%s: no list under \"rungs\"; a ladder is what 'latent bench ladder' writes", path);
+    }
+done:
+    lt_json_destroy(json);
+    free(text);
     return status;
 }
