@@ -8,9 +8,7 @@
 #include "format.h"
 #include "option_rows.h"
 #include "pipeline.h"
-#include "record.h"
 #include "svm_job.h"
-#include "table.h"
 #include "train_job.h"
 
 #include <stdio.h>
@@ -93,6 +91,7 @@ static int settle(cli_pipeline *p) {
     }
     p->run = run ? strdup(run) : cli_join("runs", info.name);
     cli_need_memory(p->run);
+    p->overwrite = cli_flag(arguments, "overwrite");
     p->engine = cli_engine(arguments);
     latent_train_defaults(p->net, &p->train);
     p->train.seed = (uint64_t)cli_get(arguments, "seed")->integer;
@@ -129,7 +128,7 @@ static int make_folder(cli_session *session, const char *path) {
 /* A training that somebody made by hand is not thrown away for a stage that it was not made for. */
 static int check_folder(cli_pipeline *p) {
     int foreign = cli_folder_has_run(p->run) && !cli_pipeline_has(p, "run.json");
-    if (foreign && !cli_flag(p->arguments, "overwrite")) {
+    if (foreign && !p->overwrite) {
         return cli_fail(p->session,
                         "%s holds a run that 'latent run' did not make; name another folder with --run, or "
                         "replace it with --overwrite",
@@ -138,27 +137,55 @@ static int check_folder(cli_pipeline *p) {
     return CLI_OK;
 }
 
+/* A ladder that cannot be shown is told of before hours are spent. */
+static int check_ladder(cli_pipeline *p) {
+    const char *ladder = cli_string(p->arguments, "ladder");
+    return ladder ? cli_status(p->session, latent_ladder_check(p->session->ctx, ladder)) : CLI_OK;
+}
+
+static int open_journal(cli_pipeline *p) {
+    if (p->overwrite) {
+        return cli_status(p->session, latent_journal_create(p->session->ctx, p->run, &p->journal));
+    }
+    int code = cli_status(p->session, latent_journal_open(p->session->ctx, p->run, &p->journal));
+    if (code != CLI_OK) {
+        cli_fail(p->session, "the same command with --overwrite does every stage again and replaces it");
+    }
+    return code;
+}
+
+static int settle_data(cli_pipeline *p) {
+    latent_dataset_get_info(p->data, &p->data_info);
+    latent_dataset_digest(p->data, p->digest);
+    int code = cli_subset(p->arguments, p->data, &p->train.subset);
+    p->features.subset = p->train.subset;
+    return code;
+}
+
+/* What can be refused is refused before the folder is made; a synthetic set goes into it. */
 static int begin(cli_pipeline *p) {
-    int code = check_folder(p);
+    double began = cli_clock();
+    int (*const steps[])(cli_pipeline *) = {check_folder, check_ladder, open_journal, cli_data_open};
+    int code = CLI_OK;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && code == CLI_OK; i++) {
+        code = steps[i](p);
+    }
+    if (code == CLI_OK && p->data) {
+        code = settle_data(p);
+    }
     if (code == CLI_OK) {
         code = make_folder(p->session, p->run);
     }
-    if (code == CLI_OK) {
-        code = cli_status(p->session, latent_journal_open(p->session->ctx, p->run, &p->journal));
+    if (code == CLI_OK && !p->data) {
+        code = cli_data_make(p);
+        if (code == CLI_OK) {
+            code = settle_data(p);
+        }
     }
-    if (code == CLI_OK) {
-        double began = cli_clock();
-        code = cli_stage_data(p);
-        p->data_seconds = cli_clock() - began;
-    }
-    if (code == CLI_OK) {
-        code = cli_subset(p->arguments, p->data, &p->train.subset);
-        p->features.subset = p->train.subset;
-    }
+    p->data_seconds = cli_clock() - began;
     if (code == CLI_OK) {
         char *machine = cli_machine();
-        char *command = cli_command_line(p->arguments, p->run,
-                                         cli_string(p->arguments, "data") ? p->data_info.path : NULL);
+        char *command = cli_command_line(p->arguments, p->run, p->made ? NULL : p->data_info.path);
         code = cli_status(p->session, latent_journal_describe(p->session->ctx, p->journal, command, machine));
         free(machine);
         free(command);
@@ -172,36 +199,67 @@ static void show_skipped(cli_pipeline *p, int index, const latent_stage *record)
              *record->summary ? ": " : "", record->summary);
 }
 
+/* 1 when the stage was completed from the same inputs and its files are as it left them. */
+static int is_fresh(cli_pipeline *p, const cli_stage *stage, const char *inputs) {
+    const latent_stage *record = latent_journal_find(p->journal, stage->name);
+    if (p->overwrite || !record || strcmp(record->inputs, inputs) != 0) {
+        return 0;
+    }
+    const char *changed = latent_journal_changed(p->journal, stage->name);
+    if (changed) {
+        cli_note(p->session, "%s/%s is not what the stage %s left there, so that is done again", p->run,
+                 changed, stage->name);
+    }
+    return !changed && stage->there(p);
+}
+
+/* The stage is on record as begun, or not at all, while it works: whatever ends it, it is not taken for
+ * complete. What it has taken so far counts where it goes on from there. */
+static int do_stage(cli_pipeline *p, const cli_stage *stage, const char *inputs, double before) {
+    char summary[CLI_SUMMARY_MAX] = "";
+    latent_stage record = {.name = stage->name, .inputs = stage->continues ? inputs : NULL, .unfinished = 1};
+    const latent_stage *old = latent_journal_find(p->journal, stage->name);
+    snprintf(p->summary, sizeof p->summary, "%s", old ? old->summary : "");
+    int code = stage->ready ? stage->ready(p) : CLI_OK;
+    if (code != CLI_OK) {
+        return code;
+    }
+    p->goes_on = stage->continues && !p->overwrite && stage->continues(p);
+    record.seconds = before + (p->goes_on ? latent_journal_spent(p->journal, stage->name) : 0);
+    double began = cli_clock(), earlier = record.seconds;
+    code = cli_status(p->session, latent_journal_record(p->session->ctx, p->journal, &record));
+    if (code == CLI_OK) {
+        code = stage->work(p, summary);
+    }
+    record.seconds = earlier + cli_clock() - began;
+    if (code == CLI_OK) {
+        record.inputs = inputs;
+        record.summary = summary;
+        record.files = stage->files;
+        record.unfinished = 0;
+        p->worked++;
+        code = cli_status(p->session, latent_journal_record(p->session->ctx, p->journal, &record));
+        cli_note(p->session, "      %-8s  %s: %s", stage->name, cli_duration(record.seconds).s, summary);
+    } else if (stage->continues) {
+        (void)latent_journal_record(p->session->ctx, p->journal, &record); /* of two troubles, the first */
+    }
+    return code;
+}
+
 /* Skips the stage or does it. */
 static int run_stage(cli_pipeline *p, int index) {
     const cli_stage *stage = &cli_stages[index];
-    char summary[CLI_SUMMARY_MAX] = "";
     int code = CLI_OK;
     char *inputs = stage->inputs(p, &code);
     if (!inputs) {
         return code;
     }
-    const latent_stage *record = latent_journal_find(p->journal, stage->name);
-    int fresh = record && strcmp(record->inputs, inputs) == 0 && !cli_flag(p->arguments, "overwrite") &&
-                stage->there(p);
-    if (fresh) {
-        show_skipped(p, index, record);
+    if (is_fresh(p, stage, inputs)) {
+        show_skipped(p, index, latent_journal_find(p->journal, stage->name));
     } else {
         cli_note(p->session, "%s[%d/%d] %-8s%s  %s", cli_color(&p->session->progress, CLI_BOLD), index + 1,
                  CLI_STAGES, stage->name, cli_color(&p->session->progress, CLI_RESET), stage->doing);
-        latent_stage gone = {.name = stage->name}, made = {.name = stage->name, .inputs = inputs};
-        double began = cli_clock();
-        code = cli_status(p->session, latent_journal_record(p->session->ctx, p->journal, &gone));
-        if (code == CLI_OK) {
-            code = stage->work(p, summary);
-        }
-        if (code == CLI_OK) {
-            made.summary = summary;
-            made.seconds = cli_clock() - began + (index == 0 ? p->data_seconds : 0);
-            p->worked++;
-            code = cli_status(p->session, latent_journal_record(p->session->ctx, p->journal, &made));
-            cli_note(p->session, "      %-8s  %s: %s", stage->name, cli_duration(made.seconds).s, summary);
-        }
+        code = do_stage(p, stage, inputs, index == 0 ? p->data_seconds : 0);
     }
     free(inputs);
     return code;
@@ -223,98 +281,6 @@ static int run_stages(cli_pipeline *p) {
     return code;
 }
 
-typedef struct ending {
-    const cli_pipeline *p;
-    const char *report;
-    const latent_target *targets;
-} ending;
-
-static const char *verdict(int met) {
-    return met < 0 ? "not measured" : met ? "yes" : "no";
-}
-
-static void fill_ending(cli_json *json, void *user) {
-    const ending *e = user;
-    cli_json_string(json, "run", e->p->run);
-    cli_json_string(json, "report", e->report);
-    cli_json_string(json, "data", e->p->data_info.path);
-    cli_json_boolean(json, "synthetic", e->p->data_info.synthetic);
-    cli_json_integer(json, "stages_done_now", (uint64_t)e->p->worked);
-    cli_json_open(json, "stages", '[');
-    for (int i = 0; i < CLI_STAGES; i++) {
-        const latent_stage *stage = latent_journal_find(e->p->journal, cli_stages[i].name);
-        if (stage) {
-            cli_json_open(json, NULL, '{');
-            cli_json_string(json, "name", stage->name);
-            cli_json_number(json, "seconds", stage->seconds);
-            cli_json_string(json, "summary", stage->summary);
-            cli_json_close(json, '}');
-        }
-    }
-    cli_json_close(json, ']');
-    cli_json_open(json, "targets", '[');
-    for (int i = 0; i < LATENT_TARGETS; i++) {
-        cli_json_open(json, NULL, '{');
-        cli_json_string(json, "name", e->targets[i].name);
-        cli_json_string(json, "goal", e->targets[i].goal);
-        cli_json_string(json, "measured", e->targets[i].measured);
-        cli_json_string(json, "reached", verdict(e->targets[i].met));
-        cli_json_close(json, '}');
-    }
-    cli_json_close(json, ']');
-}
-
-static void print_ending(const ending *e) {
-    cli_table table = cli_table_new("lrl");
-    for (int i = 0; i < CLI_STAGES; i++) {
-        const latent_stage *stage = latent_journal_find(e->p->journal, cli_stages[i].name);
-        if (stage) {
-            cli_table_cell(&table, "%s", stage->name);
-            cli_table_cell(&table, "%s", cli_duration(stage->seconds).s);
-            cli_table_cell(&table, "%s", stage->summary);
-        }
-    }
-    cli_table_print(&table, stdout, "");
-    printf("\n");
-    table = cli_table_new("llll");
-    static const char *const heads[] = {"target", "wanted", "measured", "reached"};
-    for (int i = 0; i < 4; i++) {
-        cli_table_cell(&table, "%s", heads[i]);
-    }
-    cli_table_rule(&table);
-    for (int i = 0; i < LATENT_TARGETS; i++) {
-        cli_table_cell(&table, "%s", e->targets[i].name);
-        cli_table_cell(&table, "%s", e->targets[i].goal);
-        cli_table_cell(&table, "%s", e->targets[i].measured);
-        cli_table_cell(&table, "%s", verdict(e->targets[i].met));
-    }
-    cli_table_print(&table, stdout, "");
-}
-
-static int end(cli_pipeline *p) {
-    latent_target targets[LATENT_TARGETS];
-    char *path = cli_join(p->run, "report.html");
-    int written = cli_pipeline_has(p, "report.html") && latent_journal_find(p->journal, "report");
-    ending e = {p, written ? path : NULL, targets};
-    /* Stopped early, there may be nothing to look at yet. */
-    int code = cli_folder_has_run(p->run)
-                   ? cli_status(p->session, latent_run_targets(p->session->ctx, p->run,
-                                                               cli_string(p->arguments, "ladder"), targets))
-                   : CLI_INTERRUPTED;
-    if (code == CLI_INTERRUPTED) {
-        code = CLI_OK;
-    } else if (code == CLI_OK && cli_flag(p->arguments, "json")) {
-        cli_record_print(fill_ending, &e);
-    } else if (code == CLI_OK) {
-        print_ending(&e);
-        if (written) {
-            printf("\nreport  %s\n", path);
-        }
-    }
-    free(path);
-    return code;
-}
-
 static int run_run(cli_session *session, const cli_arguments *arguments) {
     cli_pipeline p = {.session = session, .arguments = arguments};
     int code = settle(&p);
@@ -328,7 +294,7 @@ static int run_run(cli_session *session, const cli_arguments *arguments) {
         cli_note(session, "what is complete is kept; the same command goes on from here");
     }
     if (code == CLI_OK) {
-        code = end(&p);
+        code = cli_run_summary(&p);
     }
     cli_pipeline_free(&p);
     return code;

@@ -81,6 +81,8 @@ char *cli_command_line(const cli_arguments *arguments, const char *run, const ch
     if (data) {
         fputs(" --data", out);
         append_word(out, data);
+    } else if (!cli_flag(arguments, "synthetic")) {
+        fputs(" --synthetic", out); /* elsewhere there may be a set at hand */
     }
     fputs(" --run", out);
     append_word(out, run);

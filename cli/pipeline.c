@@ -1,40 +1,29 @@
 /* pipeline.c: the table of stages and what they share. */
 #include "pipeline.h"
 
-#include "format.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char *data_inputs(cli_pipeline *p, int *code) {
-    *code = CLI_OK;
-    return cli_print("%s; %d training and %d test images", p->data_info.path,
-                     p->data_info.count[LATENT_TRAIN], p->data_info.count[LATENT_TEST]);
-}
-
-/* The set was found or made before the first stage: the others cannot say what they want without it. */
-static int data_there(cli_pipeline *p) {
-    return p->data != NULL;
-}
-
-static int data_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
-    snprintf(summary, CLI_SUMMARY_MAX, "%s, %s training and %s test images",
-             p->data_info.synthetic ? "synthetic" : "found",
-             cli_count((uint64_t)p->data_info.count[LATENT_TRAIN]).s,
-             cli_count((uint64_t)p->data_info.count[LATENT_TEST]).s);
-    return CLI_OK;
-}
+#define FILES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 const cli_stage cli_stages[CLI_STAGES] = {
-    {"data", "the data set", data_inputs, data_there, data_work},
-    {"train", "training the autoencoder", cli_train_inputs, cli_train_there, cli_train_work},
-    {"features", "encoding all images", cli_features_inputs, cli_features_there, cli_features_work},
-    {"svm", "training the support vector machine", cli_svm_inputs, cli_svm_there, cli_svm_work},
-    {"eval", "scoring the test images", cli_eval_inputs, cli_eval_there, cli_eval_work},
-    {"report", "writing the report", cli_report_inputs, cli_report_there, cli_report_work},
+    {"data", "the data set", cli_data_inputs, cli_data_there, NULL, NULL, cli_data_work, NULL},
+    {"train", "training the autoencoder", cli_train_inputs, cli_train_there, cli_train_ready,
+     cli_train_continues, cli_train_work,
+     FILES("config.json", "metrics.jsonl", "checkpoint.safetensors", "model.safetensors", "profile.json")},
+    {"features", "encoding all images", cli_features_inputs, cli_features_there, cli_pipeline_model, NULL,
+     cli_features_work,
+     FILES("features/train.npy", "features/test.npy", "features/train_labels.npy", "features/test_labels.npy",
+           "features/scaling.safetensors")},
+    {"svm", "training the support vector machine", cli_svm_inputs, cli_svm_there, cli_pipeline_model, NULL,
+     cli_svm_work, FILES("svm/model.safetensors", "svm/svm.json")},
+    {"eval", "scoring the test images", cli_eval_inputs, cli_eval_there, cli_pipeline_model, NULL,
+     cli_eval_work, FILES("eval.json", "pictures.safetensors")},
+    {"report", "writing the report", cli_report_inputs, cli_report_there, NULL, NULL, cli_report_work,
+     FILES("report.html")},
 };
 
 int cli_pipeline_model(cli_pipeline *p) {
@@ -48,6 +37,12 @@ int cli_pipeline_has(const cli_pipeline *p, const char *name) {
     int there = access(path, R_OK) == 0;
     free(path);
     return there;
+}
+
+void cli_pipeline_fingerprint(const cli_pipeline *p, const char *name, char out[33]) {
+    char *path = cli_join(p->run, name);
+    (void)latent_file_fingerprint(p->session->ctx, path, out);
+    free(path);
 }
 
 char *cli_print(const char *format, ...) {

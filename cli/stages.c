@@ -1,4 +1,4 @@
-/* stages.c: the first stages of `latent run`: the data set, the training, the features.
+/* stages.c: the training and the features of `latent run`.
  *
  * A stage says what decides its output as text. The training's own record is the run folder's config: where
  * it differs from what is wanted in nothing but the number of epochs, the training goes on from its
@@ -15,72 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- data ---- */
-
-/* The synthetic set of the run folder; the same arguments give the same bytes. */
-static int make_synthetic(cli_pipeline *p, const char *folder) {
-    int train = (int)cli_get(p->arguments, "synthetic-train")->integer;
-    int test = (int)cli_get(p->arguments, "synthetic-test")->integer;
-    cli_note(p->session, "making a synthetic set of %s training and %s test images in %s",
-             cli_count((uint64_t)train).s, cli_count((uint64_t)test).s, folder);
-    return cli_status(p->session, latent_dataset_synthesize(p->session->ctx, folder, train, test, 1));
-}
-
-/* Whether the set in the folder is the one that the options ask for. */
-static int synthetic_fits(cli_pipeline *p) {
-    latent_dataset_get_info(p->data, &p->data_info);
-    return p->data_info.synthetic &&
-           p->data_info.count[LATENT_TRAIN] == cli_get(p->arguments, "synthetic-train")->integer &&
-           p->data_info.count[LATENT_TEST] == cli_get(p->arguments, "synthetic-test")->integer;
-}
-
-/* Under its absolute path, so that the run finds its data from any folder. */
-static int open_absolute(cli_pipeline *p, const char *folder) {
-    char *path = realpath(folder, NULL);
-    int code = cli_status(p->session, latent_dataset_open(p->session->ctx, path ? path : folder, &p->data));
-    free(path);
-    return code;
-}
-
-static int open_synthetic(cli_pipeline *p) {
-    char *folder = cli_join(p->run, "data");
-    int code = CLI_OK;
-    if (cli_folder_has_data(folder)) {
-        code = open_absolute(p, folder);
-        if (code == CLI_OK && !synthetic_fits(p)) {
-            latent_dataset_destroy(p->data);
-            p->data = NULL;
-        }
-    }
-    if (code == CLI_OK && !p->data) {
-        code = make_synthetic(p, folder);
-        if (code == CLI_OK) {
-            code = open_absolute(p, folder);
-        }
-    }
-    free(folder);
-    return code;
-}
-
-int cli_stage_data(cli_pipeline *p) {
-    int synthetic = cli_flag(p->arguments, "synthetic"), code = CLI_OK;
-    char *folder = synthetic ? NULL : cli_find_data(cli_string(p->arguments, "data"), NULL);
-    if (folder) {
-        code = open_absolute(p, folder);
-    } else {
-        if (!synthetic) {
-            cli_note(p->session, "no data set at hand, so a synthetic one is made ('latent data download "
-                                 "./data' fetches CIFAR-10)");
-        }
-        code = open_synthetic(p);
-    }
-    if (code == CLI_OK) {
-        latent_dataset_get_info(p->data, &p->data_info);
-    }
-    free(folder);
-    return code;
-}
-
 /* ---- train ---- */
 
 char *cli_train_inputs(cli_pipeline *p, int *code) {
@@ -88,12 +22,11 @@ char *cli_train_inputs(cli_pipeline *p, int *code) {
     const latent_recipe *r = &p->train.recipe;
     *code = CLI_OK;
     latent_net_get_info(p->net, &net);
-    return cli_print("data %s, %d training images; subset %d; epochs %d; batch %d; %s; %s; lr %.17g; "
+    return cli_print("data %s; subset %d; epochs %d; batch %d; %s; %s; lr %.17g; "
                      "momentum %.17g; beta2 %.17g; epsilon %.17g; weight decay %.17g; seed %llu; net %s:\n%s",
-                     p->data_info.path, p->data_info.count[LATENT_TRAIN], p->train.subset, r->epochs,
-                     r->batch, latent_optimizer_name(r->optimizer), latent_schedule_name(r->schedule), r->lr,
-                     r->momentum, r->beta2, r->epsilon, r->weight_decay, (unsigned long long)p->train.seed,
-                     net.name, net.text);
+                     p->digest, p->train.subset, r->epochs, r->batch, latent_optimizer_name(r->optimizer),
+                     latent_schedule_name(r->schedule), r->lr, r->momentum, r->beta2, r->epsilon,
+                     r->weight_decay, (unsigned long long)p->train.seed, net.name, net.text);
 }
 
 /* An engine that was asked for by name must be the one that the run was trained on. */
@@ -122,13 +55,23 @@ int cli_train_there(cli_pipeline *p) {
            engine_fits(p);
 }
 
-/* 1 when the run in the folder can go on to what is wanted: all but the epochs are the same. */
-static int can_resume(cli_pipeline *p) {
+/* A run that is too old to know its data by a digest knows the path. */
+static int same_data(cli_pipeline *p, const char *folder) {
+    char digest[33];
+    if (latent_run_read_digest(p->session->ctx, p->run, digest) != LATENT_OK) {
+        return 0;
+    }
+    return digest[0] ? strcmp(digest, p->digest) == 0 : folder && strcmp(folder, p->data_info.path) == 0;
+}
+
+/* All but the number of epochs must be the same. What was killed before its first checkpoint begins anew. */
+int cli_train_continues(cli_pipeline *p) {
     latent_net *net = NULL;
     latent_train_options was;
     latent_net_info a, b;
     char *data = NULL;
-    if (latent_run_read(p->session->ctx, p->run, &net, &was, &data) != LATENT_OK) {
+    if (!cli_pipeline_has(p, "checkpoint.safetensors") ||
+        latent_run_read(p->session->ctx, p->run, &net, &was, &data) != LATENT_OK) {
         return 0;
     }
     latent_net_get_info(net, &a);
@@ -136,10 +79,9 @@ static int can_resume(cli_pipeline *p) {
     latent_recipe x = was.recipe, y = p->train.recipe;
     int longer = y.epochs == x.epochs || (y.epochs > x.epochs && x.schedule == LATENT_CONSTANT);
     int same = strcmp(a.text, b.text) == 0 && was.seed == p->train.seed && was.subset == p->train.subset &&
-               data && strcmp(data, p->data_info.path) == 0 && x.batch == y.batch &&
-               x.optimizer == y.optimizer && x.schedule == y.schedule && x.lr == y.lr &&
-               x.momentum == y.momentum && x.beta2 == y.beta2 && x.epsilon == y.epsilon &&
-               x.weight_decay == y.weight_decay;
+               same_data(p, data) && x.batch == y.batch && x.optimizer == y.optimizer &&
+               x.schedule == y.schedule && x.lr == y.lr && x.momentum == y.momentum && x.beta2 == y.beta2 &&
+               x.epsilon == y.epsilon && x.weight_decay == y.weight_decay;
     latent_net_destroy(net);
     latent_free(data);
     return same && longer && engine_fits(p);
@@ -167,34 +109,66 @@ static int measure_profile(cli_pipeline *p) {
     return code;
 }
 
+/* The engine is proven by a model on it. */
+int cli_train_ready(cli_pipeline *p) {
+    latent_model_destroy(p->model);
+    p->model = NULL;
+    p->weights[0] = 0;
+    return cli_status(p->session,
+                      latent_model_create(p->session->ctx, p->net, &p->engine, p->train.seed, &p->model));
+}
+
+/* Losses of epochs that were trained before cannot be had again from the checkpoint. */
+static void check_metrics(cli_pipeline *p) {
+    char *path = cli_join(p->run, "metrics.jsonl");
+    FILE *file = fopen(path, "r");
+    int lines = 0;
+    for (int c; file && (c = getc(file)) != EOF;) {
+        lines += c == '\n';
+    }
+    if (file) {
+        fclose(file);
+    }
+    if (lines < p->train.recipe.epochs) {
+        cli_note(p->session,
+                 "%s has %d of %d epochs, and so has the report; the same command with --overwrite trains "
+                 "anew and restores it",
+                 path, lines, p->train.recipe.epochs);
+    }
+    free(path);
+}
+
+static void summarize_training(cli_pipeline *p, const cli_train_view *view, char out[CLI_SUMMARY_MAX]) {
+    if (p->goes_on && view->trained == 0 && *p->summary) { /* only files were restored */
+        memcpy(out, p->summary, CLI_SUMMARY_MAX);
+        return;
+    }
+    int length = snprintf(out, CLI_SUMMARY_MAX, "%d epochs", p->train.recipe.epochs);
+    if (isfinite(view->loss)) {
+        length += snprintf(out + length, CLI_SUMMARY_MAX - (size_t)length, ", loss %.6f", view->loss);
+    }
+    if (view->seconds > 0) {
+        snprintf(out + length, CLI_SUMMARY_MAX - (size_t)length, ", %s images/s",
+                 cli_rate((double)view->trained / view->seconds).s);
+    }
+}
+
 int cli_train_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
     cli_train_view view = cli_train_view_new(p->session);
     latent_train_options options = p->train;
     options.run = p->run;
-    options.resume = cli_folder_has_run(p->run) && can_resume(p);
+    options.resume = p->goes_on;
     options.progress = cli_train_view_event;
     options.user = &view;
-    latent_model_destroy(p->model);
-    p->model = NULL;
-    int code = cli_status(p->session,
-                          latent_model_create(p->session->ctx, p->net, &p->engine, p->train.seed, &p->model));
+    cli_note(p->session, "engine  %s", latent_model_engine(p->model));
+    int code = cli_status(p->session, latent_train(p->session->ctx, p->model, p->data, &options));
+    cli_progress_clear(&p->session->progress);
     if (code == CLI_OK) {
-        cli_note(p->session, "engine  %s", latent_model_engine(p->model));
-        code = cli_status(p->session, latent_train(p->session->ctx, p->model, p->data, &options));
-        cli_progress_clear(&p->session->progress);
-    }
-    if (code == CLI_OK) {
+        check_metrics(p);
         code = measure_profile(p);
     }
     if (code == CLI_OK) {
-        int length = snprintf(summary, CLI_SUMMARY_MAX, "%d epochs", p->train.recipe.epochs);
-        if (isfinite(view.loss)) {
-            length += snprintf(summary + length, CLI_SUMMARY_MAX - (size_t)length, ", loss %.6f", view.loss);
-        }
-        if (view.seconds > 0) {
-            snprintf(summary + length, CLI_SUMMARY_MAX - (size_t)length, ", %s images/s",
-                     cli_rate((double)view.trained / view.seconds).s);
-        }
+        summarize_training(p, &view, summary);
     }
     return code;
 }
@@ -223,7 +197,7 @@ char *cli_features_inputs(cli_pipeline *p, int *code) {
     *code = digest(p);
     return *code == CLI_OK
                ? cli_print("weights %s; data %s; %d training images; flip %d; standardize %d; l2 %d",
-                           p->weights, p->data_info.path,
+                           p->weights, p->digest,
                            p->features.subset ? p->features.subset : p->data_info.count[LATENT_TRAIN],
                            p->features.flip, p->features.standardize, p->features.l2)
                : NULL;
@@ -240,7 +214,7 @@ int cli_features_there(cli_pipeline *p) {
                info.flip == p->features.flip && info.standardize == p->features.standardize &&
                info.l2 == p->features.l2 && info.count[LATENT_TRAIN] == train &&
                info.count[LATENT_TEST] == p->data_info.count[LATENT_TEST] &&
-               strcmp(info.data, p->data_info.path) == 0;
+               strcmp(info.digest, p->digest) == 0;
     free(folder);
     return fits;
 }

@@ -13,15 +13,21 @@
 
 /* ---- svm ---- */
 
+/* The features themselves count, whoever made them and on whatever engine. */
 char *cli_svm_inputs(cli_pipeline *p, int *code) {
-    char *features = cli_features_inputs(p, code);
-    if (!features) {
-        return NULL;
-    }
+    char *features = cli_features_inputs(p, code), *folder = cli_join(p->run, "features"), *text = NULL;
     static const char *const rules[] = {"scale", "auto", "number"};
-    char *text = cli_print("%s; kernel %s; C %.17g; gamma %s %.17g; tolerance %.17g", features,
-                           cli_svm_kernel_name(p->svm.kernel), p->svm.c, rules[p->svm.gamma_rule],
-                           p->svm.gamma, p->svm.tolerance);
+    latent_features_info info = {0};
+    char rows[33];
+    if (features) {
+        /* What is wrong with them is said by whoever reads them. */
+        (void)latent_features_read(p->session->ctx, folder, &info);
+        cli_pipeline_fingerprint(p, "features/train.npy", rows);
+        text = cli_print("%s; %s rows %s; kernel %s; C %.17g; gamma %s %.17g; tolerance %.17g", features,
+                         info.precision, rows, cli_svm_kernel_name(p->svm.kernel), p->svm.c,
+                         rules[p->svm.gamma_rule], p->svm.gamma, p->svm.tolerance);
+    }
+    free(folder);
     free(features);
     return text;
 }
@@ -108,18 +114,14 @@ int cli_svm_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
 
 /* ---- eval ---- */
 
-/* The file itself counts: one that was trained by hand is scored anew. */
 char *cli_eval_inputs(cli_pipeline *p, int *code) {
-    char *machine = cli_svm_inputs(p, code), *text = NULL;
-    char *path = cli_join(p->run, "svm/model.safetensors");
-    struct stat file = {0};
+    char *machine = cli_svm_inputs(p, code), *text = NULL, model[33], rows[33];
     if (machine) {
-        (void)stat(path, &file); /* its reader will say what is wrong with it */
-        text = cli_print("%s; %lld bytes of %lld.%09ld; %d test images", machine, (long long)file.st_size,
-                         (long long)file.st_mtim.tv_sec, (long)file.st_mtim.tv_nsec,
-                         p->data_info.count[LATENT_TEST]);
+        cli_pipeline_fingerprint(p, "svm/model.safetensors", model);
+        cli_pipeline_fingerprint(p, "features/test.npy", rows);
+        text = cli_print("%s; machine %s; %d test images, rows %s", machine, model,
+                         p->data_info.count[LATENT_TEST], rows);
     }
-    free(path);
     free(machine);
     return text;
 }
@@ -164,6 +166,7 @@ int cli_eval_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
     if (code == CLI_OK) {
         evaluation.engine = latent_model_engine(p->model);
         memcpy(evaluation.weights, p->weights, sizeof evaluation.weights);
+        memcpy(evaluation.digest, p->digest, sizeof evaluation.digest);
         code = cli_status(p->session, latent_model_evaluate(p->session->ctx, p->model, p->data, LATENT_TEST,
                                                             &evaluation.loss));
     }
@@ -187,9 +190,13 @@ int cli_eval_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
 
 /* The page is cheap and shows everything: any stage that worked, and a ladder that is new, make it anew. */
 char *cli_report_inputs(cli_pipeline *p, int *code) {
-    char *eval = cli_eval_inputs(p, code);
+    char *eval = cli_eval_inputs(p, code), *own = cli_join(p->run, "ladder.json"), *text = NULL, file[33];
     const char *ladder = cli_string(p->arguments, "ladder");
-    char *text = eval ? cli_print("%s; ladder %s", eval, ladder ? ladder : "the run's own") : NULL;
+    if (eval) {
+        (void)latent_file_fingerprint(p->session->ctx, ladder ? ladder : own, file); /* "": there is none */
+        text = cli_print("%s; ladder %s %s", eval, ladder ? ladder : "the run's own", file);
+    }
+    free(own);
     free(eval);
     return text;
 }

@@ -331,6 +331,20 @@ static void test_targets(void **state) {
     assert_int_equal(targets[3].met, 1); /* 25 times */
     assert_non_null(strstr(targets[2].measured, "65.00%"));
     assert_non_null(strstr(targets[3].measured, "25.0 times the cpu backend"));
+    assert_string_equal(targets[1].reached, "no");
+    assert_string_equal(targets[2].reached, "yes");
+    /* Fewer training images: the accuracy is another one. */
+    static const char *const fewer[][2] = {{"run/config.json", "{\"images\": 1000}"},
+                                           {"run/config.json", "{\"images\": 50000}"},
+                                           {"run/svm/svm.json", "{\"rows\": 1000}"}};
+    assert_int_equal(lt_folder_create(s->ctx, scratch_path(s, "run/svm")), LATENT_OK);
+    for (int i = 0; i < 3; i++) {
+        write_text(s, fewer[i][0], fewer[i][1]);
+        assert_int_equal(latent_run_targets(s->ctx, folder, NULL, targets), LATENT_OK);
+        assert_int_equal(targets[2].met, i == 1 ? 1 : -1);
+        assert_string_equal(targets[2].reason, i == 1 ? "" : "1,000 of 50,000 training images");
+        assert_string_equal(targets[2].reached, i == 1 ? "yes" : "not comparable");
+    }
     write_text(s, "run/config.json", "{\"images\": 1000}");
     write_text(s, "run/eval.json",
                "{\"split\": \"test\", \"synthetic\": true, \"classes\": [\"a\", \"b\"], \"svm\": "
@@ -341,7 +355,65 @@ static void test_targets(void **state) {
     assert_int_equal(targets[2].met, -1);
     assert_int_equal(targets[3].met, -1);
     assert_non_null(strstr(targets[2].measured, "synthetic"));
+    assert_string_equal(targets[0].reached, "not comparable");
+    assert_string_equal(targets[0].reason, "1,000 of 50,000 images");
+    assert_string_equal(targets[2].reason, "synthetic images");
+    assert_string_equal(targets[3].reached, "not measured");
+    assert_string_equal(targets[3].reason, "");
+    const char *run = scratch_path(s, "run");
+    assert_int_equal(latent_report_write(s->ctx, &run, 1, NULL, scratch_path(s, "page.html")), LATENT_OK);
+    char *page = read_page(s, "page.html");
+    assert_non_null(strstr(page, "<span class=\"open\">not comparable</span>: 1,000 of 50,000 images</td>"));
+    assert_non_null(strstr(page, "<span class=\"no\">✗ no</span></td>"));
+    assert_non_null(strstr(page, "<span class=\"open\">not measured</span></td>"));
+    free(page);
     free(metrics);
+}
+
+/* A stage knows its files by what is in them. */
+static void test_journal_files(void **state) {
+    scratch *s = *state;
+    latent_journal *journal = NULL;
+    static const char *const files[] = {"a", "sub/b", "never-made", NULL};
+    latent_stage stage = {.name = "svm", .inputs = "C 1", .files = files};
+    assert_int_equal(latent_journal_create(s->ctx, s->folder, &journal), LATENT_OK);
+    assert_int_equal(lt_folder_create(s->ctx, scratch_path(s, "sub")), LATENT_OK);
+    write_text(s, "a", "first");
+    write_text(s, "sub/b", "second");
+    assert_int_equal(latent_journal_record(s->ctx, journal, &stage), LATENT_OK);
+    latent_journal_destroy(journal);
+    assert_int_equal(latent_journal_open(s->ctx, s->folder, &journal), LATENT_OK);
+    assert_null(latent_journal_changed(journal, "svm"));
+    assert_null(latent_journal_changed(journal, "nothing"));
+    write_text(s, "sub/b", "secomd");
+    assert_string_equal(latent_journal_changed(journal, "svm"), "sub/b");
+    write_text(s, "sub/b", "second");
+    assert_null(latent_journal_changed(journal, "svm"));
+    assert_int_equal(unlink(scratch_path(s, "a")), 0);
+    assert_string_equal(latent_journal_changed(journal, "svm"), "a");
+    latent_journal_destroy(journal);
+    /* A journal that cannot be read is replaced by an empty one, when that is wanted. */
+    write_text(s, "run.json", "{\"form");
+    assert_int_equal(latent_journal_create(s->ctx, s->folder, &journal), LATENT_OK);
+    assert_int_equal(latent_journal_record(s->ctx, journal, &stage), LATENT_OK);
+    latent_journal_destroy(journal);
+    assert_int_equal(latent_journal_open(s->ctx, s->folder, &journal), LATENT_OK);
+    assert_non_null(latent_journal_find(journal, "svm"));
+    latent_journal_destroy(journal);
+}
+
+static void test_ladder_check(void **state) {
+    scratch *s = *state;
+    write_text(s, "good.json", "{\"rungs\": []}");
+    write_text(s, "bad.json", "{\"rungs\": 3}");
+    write_text(s, "half.json", "{\"rungs\": [");
+    assert_int_equal(latent_ladder_check(s->ctx, scratch_path(s, "good.json")), LATENT_OK);
+    assert_fails(s->ctx, latent_ladder_check(s->ctx, scratch_path(s, "bad.json")), LATENT_ERROR_FORMAT,
+                 "no list under");
+    assert_fails(s->ctx, latent_ladder_check(s->ctx, scratch_path(s, "half.json")), LATENT_ERROR_FORMAT,
+                 "half.json");
+    assert_fails(s->ctx, latent_ladder_check(s->ctx, scratch_path(s, "none.json")), LATENT_ERROR_IO,
+                 "none.json");
 }
 
 static void test_journal(void **state) {
@@ -363,6 +435,15 @@ static void test_journal(void **state) {
     assert_string_equal(found->inputs, "epochs 2\n\"x\"");
     assert_string_equal(found->summary, "fine");
     assert_true(found->seconds == 2.5);
+    /* Begun, and not completed: it is not found, but what it has taken is known. */
+    stage.unfinished = 1;
+    stage.seconds = 4;
+    assert_int_equal(latent_journal_record(s->ctx, journal, &stage), LATENT_OK);
+    latent_journal_destroy(journal);
+    assert_int_equal(latent_journal_open(s->ctx, s->folder, &journal), LATENT_OK);
+    assert_null(latent_journal_find(journal, "train"));
+    assert_true(latent_journal_spent(journal, "train") == 4);
+    assert_true(latent_journal_spent(journal, "features") == 0);
     latent_stage gone = {.name = "train"};
     assert_int_equal(latent_journal_record(s->ctx, journal, &gone), LATENT_OK);
     assert_null(latent_journal_find(journal, "train"));
@@ -382,7 +463,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         SCRATCH_TEST(test_hostile_run), SCRATCH_TEST(test_several_runs), SCRATCH_TEST(test_refusals),
         SCRATCH_TEST(test_text),        SCRATCH_TEST(test_axes),         SCRATCH_TEST(test_targets),
-        SCRATCH_TEST(test_journal),
+        SCRATCH_TEST(test_journal),     SCRATCH_TEST(test_ladder_check), SCRATCH_TEST(test_journal_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
-/* journal.c: run.json of a run folder: the stages of `latent run` that are complete.
+/* journal.c: run.json of a run folder: the stages of `latent run`.
  *
- * A stage is recorded with everything that decides its output, as text; it is up to date as long as that
- * text is the same. The file is written anew after each stage, so a run that is stopped anywhere finds what
- * it had finished.
+ * A stage is recorded with everything that decides its output, as text, and with the fingerprints of the
+ * files that it wrote; it is up to date as long as both are the same. The file is written anew before and
+ * after each stage, so a run that is stopped anywhere finds what it had finished, and how long the unfinished
+ * stage has taken already.
  */
 #include "base/file.h"
 #include "base/json.h"
@@ -10,29 +11,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STAGES_MAX = 32, JOURNAL_MAX = 1 << 22 };
+enum { STAGES_MAX = 32, FILES_MAX = 16, JOURNAL_MAX = 1 << 22 };
 
 #define FORMAT_NAME "latent-journal 1"
 
+typedef struct entry {
+    latent_stage stage; /* its texts are the entry's; `files` is not used */
+    char *files[FILES_MAX];
+    char fingerprints[FILES_MAX][33];
+    int file_count;
+} entry;
+
 struct latent_journal {
-    char *path;
+    char *run, *path;
     char *command, *machine; /* or NULL */
-    latent_stage stages[STAGES_MAX];
+    entry entries[STAGES_MAX];
     int count;
 };
 
-static void stage_free(latent_stage *stage) {
-    free((void *)(uintptr_t)stage->name);
-    free((void *)(uintptr_t)stage->inputs);
-    free((void *)(uintptr_t)stage->summary);
-    memset(stage, 0, sizeof *stage);
+static void entry_free(entry *e) {
+    free((void *)(uintptr_t)e->stage.name);
+    free((void *)(uintptr_t)e->stage.inputs);
+    free((void *)(uintptr_t)e->stage.summary);
+    for (int i = 0; i < e->file_count; i++) {
+        free(e->files[i]);
+    }
+    memset(e, 0, sizeof *e);
 }
 
 void latent_journal_destroy(latent_journal *journal) {
     if (journal) {
         for (int i = 0; i < journal->count; i++) {
-            stage_free(&journal->stages[i]);
+            entry_free(&journal->entries[i]);
         }
+        free(journal->run);
         free(journal->path);
         free(journal->command);
         free(journal->machine);
@@ -47,18 +59,40 @@ static latent_status copy(latent_context *ctx, const char *text, const char **ou
     return status;
 }
 
-static latent_status stage_copy(latent_context *ctx, const latent_stage *from, latent_stage *to) {
+static latent_status entry_make(latent_context *ctx, const latent_stage *from, entry *to) {
     latent_status status = LATENT_OK;
     memset(to, 0, sizeof *to);
-    to->seconds = from->seconds;
-    LT_TRY(copy(ctx, from->name, &to->name));
-    LT_TRY(copy(ctx, from->inputs, &to->inputs));
-    LT_TRY(copy(ctx, from->summary, &to->summary));
+    to->stage.seconds = from->seconds;
+    to->stage.unfinished = from->unfinished;
+    LT_TRY(copy(ctx, from->name, &to->stage.name));
+    LT_TRY(copy(ctx, from->inputs, &to->stage.inputs));
+    LT_TRY(copy(ctx, from->summary, &to->stage.summary));
 done:
     if (status != LATENT_OK) {
-        stage_free(to);
+        entry_free(to);
     }
     return status;
+}
+
+static latent_status entry_add_file(latent_context *ctx, entry *e, const char *name,
+                                    const char fingerprint[33]) {
+    latent_status status = lt_strdup(ctx, name, &e->files[e->file_count]);
+    if (status == LATENT_OK) {
+        memcpy(e->fingerprints[e->file_count++], fingerprint, 33);
+    }
+    return status;
+}
+
+/* "" when there is no such file, or none that can be read. */
+static void fingerprint(const latent_journal *journal, const char *name, char out[33]) {
+    latent_context quiet; /* a file that is gone is an answer here, not an error */
+    char *path = NULL;
+    memset(&quiet, 0, sizeof quiet);
+    out[0] = 0;
+    if (lt_path_join(&quiet, journal->run, name, &path) == LATENT_OK) {
+        (void)latent_file_fingerprint(&quiet, path, out);
+    }
+    free(path);
 }
 
 static const char *text_of(const lt_json_node *object, const char *key) {
@@ -66,24 +100,38 @@ static const char *text_of(const lt_json_node *object, const char *key) {
     return node && node->kind == LT_JSON_STRING ? node->string : NULL;
 }
 
+/* A file that is not recorded as we record it is left out: then the stage is not known to be whole. */
+static latent_status take_files(latent_context *ctx, entry *e, const lt_json_node *files) {
+    latent_status status = LATENT_OK;
+    const lt_json_node *node = files && files->kind == LT_JSON_ARRAY ? files->child : NULL;
+    for (; node && e->file_count < FILES_MAX; node = node->next) {
+        const char *name = text_of(node, "name"), *mark = text_of(node, "fingerprint");
+        if (name && mark && strlen(mark) == 32) {
+            LT_TRY(entry_add_file(ctx, e, name, mark));
+        }
+    }
+done:
+    return status;
+}
+
 static latent_status take_stages(latent_context *ctx, latent_journal *journal, const lt_json_node *stages) {
     latent_status status = LATENT_OK;
     const lt_json_node *node = stages && stages->kind == LT_JSON_ARRAY ? stages->child : NULL;
     for (; node; node = node->next) {
-        const lt_json_node *seconds = lt_json_get(node, "seconds");
+        const lt_json_node *seconds = lt_json_get(node, "seconds"), *open = lt_json_get(node, "unfinished");
         latent_stage stage = {.name = text_of(node, "name"),
                               .inputs = text_of(node, "inputs"),
                               .summary = text_of(node, "summary"),
-                              .seconds = seconds && seconds->kind == LT_JSON_NUMBER ? seconds->number : 0};
+                              .seconds = seconds && seconds->kind == LT_JSON_NUMBER ? seconds->number : 0,
+                              .unfinished = open && open->kind == LT_JSON_TRUE};
         if (!stage.name || !stage.inputs || journal->count == STAGES_MAX) {
-            status = lt_fail(ctx, LATENT_ERROR_FORMAT,
-                             "%s: stage %d is not one that 'latent run' writes; remove the file to start "
-                             "over",
+            status = lt_fail(ctx, LATENT_ERROR_FORMAT, "%s: stage %d is not one that 'latent run' writes",
                              journal->path, journal->count + 1);
             goto done;
         }
-        LT_TRY(stage_copy(ctx, &stage, &journal->stages[journal->count]));
+        LT_TRY(entry_make(ctx, &stage, &journal->entries[journal->count]));
         journal->count++;
+        LT_TRY(take_files(ctx, &journal->entries[journal->count - 1], lt_json_get(node, "files")));
     }
 done:
     return status;
@@ -116,15 +164,13 @@ done:
     return status;
 }
 
-latent_status latent_journal_open(latent_context *ctx, const char *run, latent_journal **out) {
+latent_status latent_journal_create(latent_context *ctx, const char *run, latent_journal **out) {
     latent_status status = LATENT_OK;
     latent_journal *journal = NULL;
     *out = NULL;
     LT_TRY(lt_calloc(ctx, 1, sizeof *journal, "a journal", (void **)&journal));
+    LT_TRY(lt_strdup(ctx, run, &journal->run));
     LT_TRY(lt_path_join(ctx, run, "run.json", &journal->path));
-    if (lt_file_exists(journal->path)) {
-        LT_TRY(read_journal(ctx, journal));
-    }
     *out = journal;
     journal = NULL;
 done:
@@ -132,10 +178,45 @@ done:
     return status;
 }
 
-const latent_stage *latent_journal_find(const latent_journal *journal, const char *name) {
+latent_status latent_journal_open(latent_context *ctx, const char *run, latent_journal **out) {
+    latent_status status = latent_journal_create(ctx, run, out);
+    if (status == LATENT_OK && lt_file_exists((*out)->path)) {
+        status = read_journal(ctx, *out);
+        if (status != LATENT_OK) {
+            latent_journal_destroy(*out);
+            *out = NULL;
+        }
+    }
+    return status;
+}
+
+/* Whether it was completed or not; NULL when it was never begun. */
+static const entry *find(const latent_journal *journal, const char *name) {
     for (int i = 0; i < journal->count; i++) {
-        if (strcmp(journal->stages[i].name, name) == 0) {
-            return &journal->stages[i];
+        if (strcmp(journal->entries[i].stage.name, name) == 0) {
+            return &journal->entries[i];
+        }
+    }
+    return NULL;
+}
+
+const latent_stage *latent_journal_find(const latent_journal *journal, const char *name) {
+    const entry *e = find(journal, name);
+    return e && !e->stage.unfinished ? &e->stage : NULL;
+}
+
+double latent_journal_spent(const latent_journal *journal, const char *name) {
+    const entry *e = find(journal, name);
+    return e ? e->stage.seconds : 0;
+}
+
+const char *latent_journal_changed(const latent_journal *journal, const char *name) {
+    const entry *e = find(journal, name);
+    for (int i = 0; e && i < e->file_count; i++) {
+        char now[33];
+        fingerprint(journal, e->files[i], now);
+        if (strcmp(now, e->fingerprints[i]) != 0) {
+            return e->files[i];
         }
     }
     return NULL;
@@ -144,6 +225,31 @@ const latent_stage *latent_journal_find(const latent_journal *journal, const cha
 static void put_string(lt_json_writer *w, const char *key, const char *value) {
     lt_json_key(w, key);
     lt_json_string(w, value);
+}
+
+static void put_stage(lt_json_writer *w, const entry *e) {
+    lt_json_begin_object(w);
+    put_string(w, "name", e->stage.name);
+    put_string(w, "inputs", e->stage.inputs);
+    put_string(w, "summary", e->stage.summary);
+    lt_json_key(w, "seconds");
+    lt_json_number(w, e->stage.seconds);
+    if (e->stage.unfinished) {
+        lt_json_key(w, "unfinished");
+        lt_json_bool(w, 1);
+    }
+    if (e->file_count > 0) {
+        lt_json_key(w, "files");
+        lt_json_begin_array(w);
+        for (int i = 0; i < e->file_count; i++) {
+            lt_json_begin_object(w);
+            put_string(w, "name", e->files[i]);
+            put_string(w, "fingerprint", e->fingerprints[i]);
+            lt_json_end_object(w);
+        }
+        lt_json_end_array(w);
+    }
+    lt_json_end_object(w);
 }
 
 static latent_status write_journal(latent_context *ctx, const latent_journal *journal) {
@@ -162,13 +268,7 @@ static latent_status write_journal(latent_context *ctx, const latent_journal *jo
     lt_json_key(&w, "stages");
     lt_json_begin_array(&w);
     for (int i = 0; i < journal->count; i++) {
-        lt_json_begin_object(&w);
-        put_string(&w, "name", journal->stages[i].name);
-        put_string(&w, "inputs", journal->stages[i].inputs);
-        put_string(&w, "summary", journal->stages[i].summary);
-        lt_json_key(&w, "seconds");
-        lt_json_number(&w, journal->stages[i].seconds);
-        lt_json_end_object(&w);
+        put_stage(&w, &journal->entries[i]);
     }
     lt_json_end_array(&w);
     lt_json_end_object(&w);
@@ -179,35 +279,53 @@ done:
     return status;
 }
 
+static latent_status add_files(latent_context *ctx, const latent_journal *journal, const char *const *files,
+                               entry *e) {
+    latent_status status = LATENT_OK;
+    for (; files && *files && e->file_count < FILES_MAX; files++) {
+        char mark[33];
+        fingerprint(journal, *files, mark);
+        if (mark[0]) {
+            LT_TRY(entry_add_file(ctx, e, *files, mark));
+        }
+    }
+done:
+    return status;
+}
+
+static void forget(latent_journal *journal, int at) {
+    entry_free(&journal->entries[at]);
+    journal->count--;
+    memmove(&journal->entries[at], &journal->entries[at + 1],
+            (size_t)(journal->count - at) * sizeof journal->entries[0]);
+    memset(&journal->entries[journal->count], 0, sizeof journal->entries[0]);
+}
+
 latent_status latent_journal_record(latent_context *ctx, latent_journal *journal, const latent_stage *stage) {
     latent_status status = LATENT_OK;
-    latent_stage made = {0};
-    int at = 0;
-    while (at < journal->count && strcmp(journal->stages[at].name, stage->name) != 0) {
-        at++;
-    }
-    if (stage->inputs) {
-        if (at == STAGES_MAX) {
-            return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "%s: a run has at most %d stages", journal->path,
-                           STAGES_MAX);
+    entry made = {0};
+    const entry *old = find(journal, stage->name);
+    int at = old ? (int)(old - journal->entries) : journal->count;
+    if (!stage->inputs) {
+        if (!old) {
+            return LATENT_OK;
         }
-        LT_TRY(stage_copy(ctx, stage, &made));
-        if (at < journal->count) {
-            stage_free(&journal->stages[at]);
-        } else {
-            journal->count++;
-        }
-        journal->stages[at] = made;
-    } else if (at < journal->count) {
-        stage_free(&journal->stages[at]);
-        journal->count--;
-        memmove(&journal->stages[at], &journal->stages[at + 1],
-                (size_t)(journal->count - at) * sizeof journal->stages[0]);
-    } else {
-        return LATENT_OK;
+        forget(journal, at);
+        return write_journal(ctx, journal);
     }
+    if (at == STAGES_MAX) {
+        return lt_fail(ctx, LATENT_ERROR_ARGUMENT, "%s: a run has at most %d stages", journal->path,
+                       STAGES_MAX);
+    }
+    LT_TRY(entry_make(ctx, stage, &made));
+    LT_TRY(add_files(ctx, journal, stage->files, &made));
+    entry_free(&journal->entries[at]);
+    journal->entries[at] = made;
+    memset(&made, 0, sizeof made);
+    journal->count += !old;
     LT_TRY(write_journal(ctx, journal));
 done:
+    entry_free(&made);
     return status;
 }
 
