@@ -38,11 +38,14 @@ typedef struct evaluator {
     const cli_arguments *arguments;
     const char *path;
     int is_run;
+    int own;   /* the data is what the run was trained on */
+    int asked; /* for scores: --svm or --features was given */
     latent_split split;
     latent_engine_options engine;
     latent_model *model;
     latent_dataset *data;
     char *svm_path, *features; /* svm_path NULL: nothing to score */
+    char *unscored;            /* why there are no scores, or NULL */
     cli_scores scores;
     cli_evaluation result;
 } evaluator;
@@ -93,33 +96,109 @@ static int settle_svm(evaluator *e) {
             e->svm_path = NULL;
         }
     }
+    e->asked = svm || features;
     e->features = features ? strdup(features) : cli_join(e->path, "features");
     cli_need_memory(e->features);
     return CLI_OK;
 }
 
-/* Features of other weights would score another model. */
+/* Whether the set at hand is the one that the run was trained on: by its digest, by its path where the run is
+ * too old to have one. A folder that says neither has what is not named otherwise. */
+static int is_own(evaluator *e) {
+    latent_context *ctx = e->session->ctx;
+    latent_net *net = NULL;
+    latent_train_options was;
+    char digest[33], *folder = NULL, *here = realpath(e->result.data.path, NULL);
+    int own = !cli_string(e->arguments, "data");
+    if (latent_run_read_digest(ctx, e->path, digest) == LATENT_OK && digest[0]) {
+        own = strcmp(digest, e->result.digest) == 0;
+    } else if (latent_run_read(ctx, e->path, &net, &was, &folder) == LATENT_OK && folder) {
+        own = here && strcmp(folder, here) == 0;
+    }
+    latent_net_destroy(net);
+    latent_free(folder);
+    free(here);
+    return own;
+}
+
+/* Scores that were asked for and cannot be had are a failure; others are left out, with the reason. */
+static int leave_out(evaluator *e, char *reason) {
+    cli_need_memory(reason);
+    e->unscored = reason;
+    e->result.unscored = reason;
+    if (e->asked) {
+        return cli_fail(e->session, "%s", reason);
+    }
+    cli_note(e->session, "no accuracy: %s", reason);
+    return CLI_OK;
+}
+
+static char *tell(const char *format, const char *a, const char *b) {
+    char *text = NULL;
+    cli_need_memory(asprintf(&text, format, a, b) < 0 ? NULL : text);
+    return text;
+}
+
+/* Features of other weights would score another model, those of other images another set. */
 static int check_features(evaluator *e) {
     latent_features_info info;
+    char *record = cli_join(e->features, "features.json");
+    int there = access(record, F_OK) == 0;
+    free(record);
+    if (!there && !e->asked) {
+        return leave_out(
+            e, tell("%s holds no features; make them with 'latent features %s'", e->features, e->path));
+    }
     int code = cli_status(e->session, latent_features_read(e->session->ctx, e->features, &info));
-    if (code == CLI_OK && strcmp(info.weights, e->result.weights) != 0) {
-        code = cli_fail(e->session,
+    if (code != CLI_OK) {
+        return code;
+    }
+    if (strcmp(info.weights, e->result.weights) != 0) {
+        return cli_fail(e->session,
                         "the features in %s were made from other weights than those of %s; make them again "
                         "with 'latent features' and train the SVM on them",
                         e->features, e->path);
-    } else if (code == CLI_OK && info.format == LATENT_RAW) {
-        code = cli_fail(e->session, "the features in %s are in the raw format; an SVM reads --format npy",
+    }
+    if (info.format == LATENT_RAW) {
+        return cli_fail(e->session, "the features in %s are in the raw format; an SVM reads --format npy",
                         e->features);
     }
-    return code;
+    int same = info.digest[0] ? strcmp(info.digest, e->result.digest) == 0
+                              : strcmp(info.data, e->result.data.path) == 0;
+    return same ? CLI_OK
+                : leave_out(e, tell("the features in %s are not those of the images in %s; make those with "
+                                    "'latent features --data DIR --out FEATURES' and name them with "
+                                    "--features",
+                                    e->features, e->result.data.path));
+}
+
+/* 'latent run' knows which features it trained its machine on. Others may be as good, but they are not what
+ * that machine has seen. */
+static void warn_of_other_rows(evaluator *e) {
+    latent_journal *journal = NULL;
+    latent_features_info info;
+    if (!e->is_run || e->asked || latent_journal_open(e->session->ctx, e->path, &journal) != LATENT_OK) {
+        return;
+    }
+    const char *changed = latent_journal_changed(journal, "features");
+    int trained = latent_journal_find(journal, "svm") && !latent_journal_changed(journal, "svm");
+    if (trained && changed && latent_features_read(e->session->ctx, e->features, &info) == LATENT_OK) {
+        cli_fail(e->session,
+                 "warning: %s/%s is not what the SVM was trained on: it was made anew since, in %s; 'latent "
+                 "run' brings both together again",
+                 e->path, changed, info.precision[0] ? info.precision : "a precision it does not say");
+    }
+    latent_journal_destroy(journal);
 }
 
 static int score(evaluator *e) {
     latent_svm *svm = NULL;
     int code = check_features(e);
-    if (code == CLI_OK) {
-        code = cli_status(e->session, latent_svm_load(e->session->ctx, e->svm_path, &e->engine, &svm));
+    if (code != CLI_OK || e->unscored) {
+        return code;
     }
+    warn_of_other_rows(e);
+    code = cli_status(e->session, latent_svm_load(e->session->ctx, e->svm_path, &e->engine, &svm));
     if (code == CLI_OK) {
         code = cli_scores_compute(e->session, svm, e->features, e->split, e->data, &e->scores);
         e->result.svm = e->svm_path;
@@ -135,7 +214,9 @@ static void keep(evaluator *e) {
     latent_dataset_info info;
     latent_dataset_get_info(e->data, &info);
     int whole = e->scores.count == (size_t)info.count[e->split];
-    if (access(e->path, W_OK) != 0) {
+    if (!e->own) {
+        cli_note(e->session, "%s is not the data of the run, so nothing is kept in %s", info.path, e->path);
+    } else if (access(e->path, W_OK) != 0) {
         cli_note(e->session, "%s cannot be written to, so nothing is kept for the report", e->path);
     } else if (cli_record_save(e->session, json, cli_evaluation_fill, &e->result) == CLI_OK) {
         (void)cli_status(e->session, latent_pictures_write(e->session->ctx, e->model, e->data, e->split,
@@ -147,6 +228,8 @@ static void keep(evaluator *e) {
 
 static int evaluate(evaluator *e) {
     latent_dataset_get_info(e->data, &e->result.data);
+    latent_dataset_digest(e->data, e->result.digest);
+    e->own = e->is_run && is_own(e);
     e->result.set = e->data;
     e->result.model = e->path;
     e->result.engine = latent_model_engine(e->model);
@@ -187,6 +270,7 @@ static int run_eval(cli_session *session, const cli_arguments *arguments) {
     cli_scores_free(&e.scores);
     free(e.svm_path);
     free(e.features);
+    free(e.unscored);
     latent_dataset_destroy(e.data);
     latent_model_destroy(e.model);
     return code;
@@ -200,9 +284,10 @@ const cli_command cli_command_eval = {
     .operands_max = 1,
     .about =
         "RUN_OR_MODEL is a run folder or a .safetensors file. The loss is always computed. For a run that "
-        "holds features and a support vector machine, or with --svm and --features, the accuracy over "
-        "all and by class, the confusion matrix and the macro F1 follow. The results of a run's test "
-        "images stay in its eval.json and pictures.safetensors, for 'latent report'.",
+        "holds features of these images and a support vector machine, or with --svm and --features, the "
+        "accuracy over all and by class, the confusion matrix and the macro F1 follow. The results of a "
+        "run's own test images stay in its eval.json and pictures.safetensors, for 'latent report'; of "
+        "other images nothing is kept.",
     .examples = "latent eval runs/mine\nlatent eval model.safetensors --data ./data --split train --json\n"
                 "latent eval runs/mine --svm other.model --features runs/mine/features",
     .groups = {&group, &cli_engine_group, &cli_quiet_group},

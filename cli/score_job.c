@@ -140,6 +140,7 @@ void cli_evaluation_fill(cli_json *json, void *user) {
     cli_json_string(json, "engine", e->engine);
     cli_json_string(json, "weights", e->weights);
     cli_json_string(json, "data", e->data.path);
+    cli_json_string(json, "data_digest", e->digest);
     cli_json_boolean(json, "synthetic", e->data.synthetic);
     cli_json_number(json, "loss", e->loss.loss);
     cli_json_integer(json, "images", (uint64_t)e->loss.count);
@@ -150,6 +151,9 @@ void cli_evaluation_fill(cli_json *json, void *user) {
         cli_json_string(json, NULL, latent_dataset_class_name(e->set, k));
     }
     cli_json_close(json, ']');
+    if (e->unscored) {
+        cli_json_string(json, "unscored", e->unscored);
+    }
     if (e->scores) {
         cli_json_open(json, "svm", '{');
         cli_json_string(json, "model", e->svm);

@@ -31,10 +31,12 @@ typedef struct cli_evaluation {
     const char *model, *split, *engine;
     latent_dataset_info data;
     const latent_dataset *set;
+    char digest[33]; /* of the set */
     char weights[33];
     latent_evaluation loss;
     const char *svm;          /* path, or NULL */
     const cli_scores *scores; /* or NULL */
+    const char *unscored;     /* why there are none, where an SVM is at hand; or NULL */
 } cli_evaluation;
 
 /* A cli_record_fn; user is the cli_evaluation. RUN/eval.json is such an object. */

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 enum { WIDTH = 16 * 16 * 4 };
 
@@ -376,6 +377,21 @@ static void test_subset_and_digest(void **state) {
     OK(fx, latent_model_write_tensor(fx->ctx, same, 1, bias));
     OK(fx, latent_model_digest(fx->ctx, same, digest));
     assert_string_not_equal(digest, info.weights);
+    /* What they were made from and how is read back; older records do not say. */
+    latent_features_info read;
+    latent_dataset_digest(fx->data, digest);
+    OK(fx, latent_features_read(fx->ctx, fx->run, &read));
+    assert_string_equal(read.digest, digest);
+    assert_string_equal(read.precision, "fp32");
+    size_t bytes = 0;
+    char *text = NULL;
+    OK(fx, lt_file_read(fx->ctx, fixture_path(fx->run, "features.json"), 1 << 16, &text, &bytes));
+    strstr(text, "data_digest")[0] = strstr(text, "precision")[0] = 'x';
+    OK(fx, lt_file_write(fx->ctx, fixture_path(fx->run, "features.json"), text, bytes));
+    OK(fx, latent_features_read(fx->ctx, fx->run, &read));
+    assert_string_equal(read.digest, "");
+    assert_string_equal(read.precision, "");
+    free(text);
     latent_model_destroy(model);
     latent_model_destroy(same);
 }
@@ -411,6 +427,34 @@ static void test_refusals(void **state) {
                        LATENT_ERROR_NUMERIC, "training image 3 has features that are not finite");
         assert_int_equal(entries(fx->run), 0);
     }
+    latent_model_destroy(model);
+}
+
+/* A killed extraction leaves its files under their temporary names, in either format; the next removes them.
+ */
+static void test_leftovers(void **state) {
+    fixture *fx = *state;
+    latent_model *model = fixture_model(fx, 1);
+    latent_features_options options = no_steps();
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    OK(fx, lt_folder_create(fx->ctx, fx->run));
+    static const char *const names[] = {"train.npy", "test.npy", "train.f32", "test_labels.u8"};
+    char left[4][256], mine[256];
+    snprintf(mine, sizeof mine, "%s/notes.tmp.%ld", fx->run, (long)child);
+    OK(fx, lt_file_write(fx->ctx, mine, "x", 1));
+    for (int i = 0; i < 4; i++) {
+        snprintf(left[i], sizeof left[i], "%s/%s.tmp.%ld", fx->run, names[i], (long)child);
+        OK(fx, lt_file_write(fx->ctx, left[i], "x", 1));
+    }
+    extract(fx, model, &options, fx->run);
+    for (int i = 0; i < 4; i++) {
+        assert_false(lt_file_exists(left[i]));
+    }
+    assert_true(lt_file_exists(mine));
     latent_model_destroy(model);
 }
 
@@ -450,6 +494,7 @@ int main(void) {
         FIXTURE_TEST(test_disk_full),         FIXTURE_TEST(test_interrupted),
         FIXTURE_TEST(test_subset_and_digest), FIXTURE_TEST(test_several_chunks),
         FIXTURE_TEST(test_refusals),          FIXTURE_TEST(test_hostile_record),
+        FIXTURE_TEST(test_leftovers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,17 +64,20 @@ expect "fewer images" 0 "2 epochs" "${run[@]}" --run one --seed 2 --subset 50
 holds "the SVM sees them, too" grep -q "of 50 rows" <<<"$output"
 rm one/svm/model.safetensors
 expect "a missing model" 0 "" "${run[@]}" --run one --seed 2 --subset 50
-skipped "data train features" "a missing model"
-worked "svm eval report" "a missing model"
+skipped "data train features eval" "a missing model"
+worked "svm report" "a missing model"
 "$program" svm train one/features --out one/svm/model.safetensors --c 3 --backend ref --quiet >/dev/null
 expect "a machine trained by hand" 0 "" "${run[@]}" --run one --seed 2 --subset 50
-skipped "data train features svm" "a machine trained by hand"
-worked "eval report" "a machine trained by hand"
+skipped "data train features" "a machine trained by hand"
+worked "svm report" "a machine trained by hand"
+holds "it says why" grep -q "one/svm/model.safetensors is not what the stage svm left there" <<<"$output"
 truncate -s 1000 one/features/test.npy
 expect "damaged features" 0 "" "${run[@]}" --run one --seed 2 --subset 50
 worked "features" "damaged features"
 skipped "svm eval" "damaged features"
-expect "everything again" 0 "" "${run[@]}" --run one --seed 2 --subset 50 --overwrite
+expect "everything again" 0 "epoch 1/2" "${run[@]}" --run one --seed 2 --subset 50 --overwrite
+holds "nothing is resumed" bash -c '! grep -q resumed <<<"$0"' "$output"
+worked "data" "everything again"
 worked "train features svm eval report" "everything again"
 
 # The scores of a run.
@@ -150,7 +153,20 @@ holds "nothing is written for it" [ ! -e blind ]
 expect "a run that was made by hand" 1 "did not make" "${run[@]}" --run other
 echo '{"format": 1}' >one/run.json
 expect "a damaged journal" 1 'run.json: "format" must be' "${run[@]}" --run one
+holds "the way out is named" grep -q "with --overwrite does every stage again" <<<"$output"
 expect "a data folder without data" 1 "nowhere" run tiny.net --data nowhere --run fresh --backend ref
+holds "no folder is made for it" [ ! -e fresh ]
+expect "a subset that there is not" 2 "has 120 training images" run tiny.net --data one/data --subset 500 --run fresh
+holds "nor for that" [ ! -e fresh ]
+expect "a ladder that is not there" 1 "missing.json" "${run[@]}" --run fresh --ladder missing.json
+echo '{"rungs": 1}' >bad.json
+expect "a ladder that is none" 1 'no list under "rungs"' "${run[@]}" --run fresh --ladder bad.json
+holds "it is found before the first stage" [ ! -e fresh ]
+expect "JSON of a run that has only its data" 0 '"stages_done_now": 1' "${run[@]}" --run fresh --until data --json --quiet
+holds "with no targets yet" grep -q '"targets": \[\]' <<<"$(tr -d '\n' <<<"$output")"
+expect "an engine that there is not" 1 "computes in fp32 only" "${run[@]}" --run cut-train --epochs 12 --precision bf16
+expect "it has erased nothing" 0 "" "${run[@]}" --run cut-train --epochs 12
+skipped "$stages" "after the engine that there is not"
 
 # Without a data set at hand a synthetic one is made and said; one in ./data is taken.
 mkdir empty
@@ -158,7 +174,11 @@ cd empty || exit 1
 expect "no data at hand" 0 "no data set at hand" run ../tiny.net --synthetic-train 60 --synthetic-test 30 --backend ref
 holds "the run is runs/NET" [ -s runs/tiny/report.html ]
 mv runs/tiny/data data
+holds "the command says so" grep -q '"command":"latent run ../tiny.net [^"]*--synthetic --run runs/tiny"' runs/tiny/run.json
 expect "./data is taken" 0 "60 training and 30 test images" run ../tiny.net --run again --backend ref --until data
 holds "no other set is made" [ ! -e again/data ]
+holds "the command names it" grep -q -- "--data $PWD/data --run again" again/run.json
+LATENT_DATA=$PWD/data expect "\$LATENT_DATA is taken" 0 "" run ../tiny.net --run third --backend ref --until data
+holds "the command names that, too" grep -q -- "--data $PWD/data --run third" third/run.json
 cd .. || exit 1
 finish
