@@ -24,8 +24,8 @@ lt_axis lt_axis_over(double low, double high, double from, double to);
 
 /* The losses of all runs in one chart. */
 void lt_chart_losses(lt_text *t, const lt_report_run *runs, int count);
-/* Speedup of every rung of a ladder.json over its slowest, with seconds per epoch. */
-void lt_chart_ladder(lt_text *t, const lt_json_node *ladder);
+/* Speedup of every rung of the run's ladder over its slowest, with seconds per epoch. */
+void lt_chart_ladder(lt_text *t, const lt_report_run *run);
 
 /* A table whose rows carry a bar: open, rows, close. `share` is from 0 to 1; `colour` is 0 to 7. */
 void lt_bars_open(lt_text *t, const char *name, const char *value);

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 720, ROW = 60, TOP = 8, AXIS = 34, RUNGS_MAX = 64, ROOM = 215 };
+/* LEFT: half of the first tick's label, which stands under its line. */
+enum { WIDTH = 720, ROW = 60, TOP = 8, AXIS = 34, RUNGS_MAX = 64, LEFT = 18, ROOM = 215 };
 
 typedef struct rung {
     char name[96];
@@ -50,7 +51,7 @@ static const char *show_factor(char out[LT_SHORT], double factor) {
 static void draw_rung(lt_text *t, const rung *r, int at, const lt_axis *axis) {
     char factor[LT_SHORT], seconds[LT_SHORT];
     double y = TOP + (double)at * ROW, width = lt_axis_at(axis, r->speedup) - axis->from;
-    lt_putf(t, "<text class=\"rung\" x=\"0\" y=\"%.0f\">", y + 22);
+    lt_putf(t, "<text class=\"rung\" x=\"%.0f\" y=\"%.0f\">", axis->from, y + 22);
     lt_escape(t, r->name);
     const char *what = lt_get_text(r->node, "what");
     if (what) {
@@ -93,7 +94,32 @@ static void ladder_table(lt_text *t, const rung *rungs, int count) {
     lt_put(t, "</tbody></table></div></details>");
 }
 
-void lt_chart_ladder(lt_text *t, const lt_json_node *ladder) {
+/* What it was measured on, and whether that is what the run was made of. */
+static void put_subject(lt_text *t, const lt_report_run *run, const rung *rungs, int count) {
+    const lt_json_node *ladder = run->part[LT_PART_LADDER];
+    const char *net = lt_get_text(ladder, "net"), *own = lt_get_text(run->part[LT_PART_CONFIG], "net");
+    double batch = lt_get_number(rungs[0].node, "batch");
+    for (int i = 1; i < count; i++) { /* the batch of all of them, if they have one */
+        batch = lt_get_number(rungs[i].node, "batch") == batch ? batch : NAN;
+    }
+    if (net) {
+        lt_put(t, " Measured on the net <b>");
+        lt_escape(t, net);
+        lt_put(t, "</b>");
+        if (batch > 0) {
+            lt_putf(t, " at batch %.0f", batch);
+        }
+        lt_put(t, ".");
+    }
+    if (!lt_report_ladder_fits(run)) {
+        lt_put(t, " <b class=\"no\">That is not the net of this run, ");
+        lt_escape(t, own);
+        lt_put(t, ": the figures are another training&#39;s.</b>");
+    }
+}
+
+void lt_chart_ladder(lt_text *t, const lt_report_run *run) {
+    const lt_json_node *ladder = run->part[LT_PART_LADDER];
     rung rungs[RUNGS_MAX];
     double ticks[LT_TICKS_MAX], best = 1;
     char text[LT_SHORT];
@@ -105,7 +131,8 @@ void lt_chart_ladder(lt_text *t, const lt_json_node *ladder) {
         return;
     }
     int height = TOP + count * ROW + AXIS;
-    lt_axis axis = {1, best > 1 ? best : 2, best > 10, 0, WIDTH - ROOM};
+    /* Lengths speak for themselves on a linear axis only if it begins at 0. */
+    lt_axis axis = {best > 10 ? 1 : 0, best, best > 10, LEFT, WIDTH - ROOM};
     lt_putf(t,
             "<figure><svg class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Speedup of each "
             "engine over the slowest\">",
@@ -115,17 +142,18 @@ void lt_chart_ladder(lt_text *t, const lt_json_node *ladder) {
         double at = lt_axis_at(&axis, ticks[i]);
         lt_putf(t,
                 "<line class=\"grid\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>"
-                "<text class=\"tick\" text-anchor=\"%s\" x=\"%.1f\" y=\"%d\">%.4g×</text>",
-                at, at, TOP, height - AXIS, i == 0 ? "start" : "middle", at, height - AXIS + 20, ticks[i]);
+                "<text class=\"tick\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%.4g×</text>",
+                at, at, TOP, height - AXIS, at, height - AXIS + 20, ticks[i]);
     }
     for (int i = 0; i < count; i++) {
         draw_rung(t, &rungs[i], i, &axis);
     }
     lt_putf(t,
             "</svg><figcaption>Speedup over the slowest engine%s, and seconds for an epoch of %s images. "
-            "<span class=\"swatch b0\"></span> CPU <span class=\"swatch b2\"></span> GPU</figcaption>"
-            "</figure>",
-            axis.logarithmic ? ", on a logarithmic scale" : "",
+            "<span class=\"swatch b0\"></span> CPU <span class=\"swatch b2\"></span> GPU.",
+            axis.logarithmic ? ", on a logarithmic scale that begins at 1×" : "",
             lt_show_count(text, lt_get_number(ladder, "epoch_images")));
+    put_subject(t, run, rungs, count);
+    lt_put(t, "</figcaption></figure>");
     ladder_table(t, rungs, count);
 }

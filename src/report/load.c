@@ -202,6 +202,20 @@ done:
     return status;
 }
 
+/* A ladder.json that holds none would be shown as nothing at all. */
+static latent_status check_ladder(latent_context *ctx, const lt_json_node *ladder, const char *place) {
+    const lt_json_node *rung = lt_get_list(ladder, "rungs");
+    while (rung && !(lt_get_number(rung, "epoch_seconds") > 0)) {
+        rung = rung->next;
+    }
+    return !ladder || rung
+               ? LATENT_OK
+               : lt_fail(ctx, LATENT_ERROR_FORMAT,
+                         "%s: the ladder has no \"rungs\" with \"epoch_seconds\" above 0; 'latent "
+                         "bench ladder --out FILE' writes one",
+                         place);
+}
+
 latent_status lt_report_load(latent_context *ctx, const char *folder, const char *ladder,
                              lt_report_run *out) {
     static const char *const names[LT_PARTS] = {
@@ -221,6 +235,7 @@ latent_status lt_report_load(latent_context *ctx, const char *folder, const char
         LT_TRY(
             load_json(ctx, given ? NULL : folder, given ? ladder : names[i], &out->json[i], &out->part[i]));
     }
+    LT_TRY(check_ladder(ctx, out->part[LT_PART_LADDER], ladder ? ladder : folder));
     LT_TRY(load_metrics(ctx, out));
     LT_TRY(load_scores(ctx, out));
     LT_TRY(load_pictures(ctx, out));

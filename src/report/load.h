@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "io/safetensors.h"
 
-enum { LT_REPORT_CLASSES_MAX = 64 };
+enum { LT_REPORT_CLASSES_MAX = 64, LT_REPORT_RUNS_MAX = 8 };
 
 typedef enum lt_report_part { /* JSON files of a run */
                               LT_PART_CONFIG,
@@ -35,7 +35,7 @@ typedef struct lt_report_pictures {
 
 typedef struct lt_report_run {
     char *folder;
-    const char *name; /* the last part of the folder */
+    const char *name; /* the end of the folder: its last part, or more where runs would share it */
     lt_json *json[LT_PARTS];
     const lt_json_node *part[LT_PARTS]; /* the root of each, or NULL */
 
@@ -71,6 +71,11 @@ double lt_report_last_loss(const lt_report_run *run);
 const lt_json_node *lt_report_stage(const lt_report_run *run, const char *name);
 /* The name of a class; "class 12" in `buffer` when it has none. */
 const char *lt_report_class(const lt_report_run *run, int label, char buffer[24]);
+
+/* names.c: names of runs that are shown together: as short as they can be told apart by. */
+void lt_report_name(lt_report_run *runs, int count);
+/* 1: the ladder was measured on the net of the run, or does not say on which. */
+int lt_report_ladder_fits(const lt_report_run *run);
 
 /* score.c: classes[k] and the whole from a confusion matrix. */
 void lt_score_from_confusion(const uint64_t *confusion, int classes, latent_class_score *each,

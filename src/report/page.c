@@ -101,7 +101,7 @@ static void put_ladder(lt_text *t, const lt_report_run *runs, int count) {
     for (int r = 0; r < count; r++) {
         if (lt_get_list(runs[r].part[LT_PART_LADDER], "rungs")) {
             lt_put(t, "<h2 id=\"ladder-1\">The ladder of engines</h2>");
-            lt_chart_ladder(t, runs[r].part[LT_PART_LADDER]);
+            lt_chart_ladder(t, &runs[r]);
             return;
         }
     }
@@ -155,6 +155,7 @@ latent_status latent_report_write(latent_context *ctx, const char *const *runs, 
     for (; have < count; have++) {
         LT_TRY(lt_report_load(ctx, runs[have], have == 0 ? ladder : NULL, &loaded[have]));
     }
+    lt_report_name(loaded, count);
     put_head(&t, loaded, count);
     LT_TRY(put_body(ctx, &t, loaded, count));
     LT_TRY(lt_text_finish(ctx, &t));

@@ -8,8 +8,6 @@
 #include "report/load.h"
 #include "report/text.h"
 
-enum { LT_REPORT_RUNS_MAX = 8 };
-
 extern const char *const lt_page_style;
 
 /* A heading of level 2 in a report of one run, of level 3 below the runs of a report of several. The name

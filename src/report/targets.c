@@ -142,7 +142,12 @@ static void speedup(const lt_report_run *run, latent_target *target) {
                  "%.1f times the %s backend (%.3g s against %.3g s "
                  "per epoch)",
                  base / gpu, cpu > 0 ? "cpu" : "ref", gpu, base);
-        decide(target, base / gpu > 20);
+        if (lt_report_ladder_fits(run)) {
+            decide(target, base / gpu > 20);
+        } else {
+            leave_open(target, "the ladder is of the net '%.60s'",
+                       lt_get_text(run->part[LT_PART_LADDER], "net"));
+        }
     }
 }
 
