@@ -39,7 +39,8 @@ const cli_command cli_command_report = {
     .operands = "RUN...",
     .operands_min = 1,
     .operands_max = 8,
-    .about = "One HTML file that loads nothing and needs no script: figures against the targets, the loss "
+    .about = "RUN... are up to 8 run folders.\nOne HTML file that loads nothing and needs no script: figures "
+             "against the targets, the loss "
              "curve, reconstructions, accuracy by class, the confusion matrix with the pairs confused most, "
              "the time of each stage and kernel, the ladder of engines, the hardware and the command to make "
              "it again. It shows what the run folder holds: 'latent eval RUN' adds scores and pictures, "

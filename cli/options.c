@@ -249,8 +249,13 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_arguments *
                 return 0;
             }
         } else if (out->operand_count == command->operands_max) {
-            cli_usage(command, "'%s' is one word too many; it takes %s", word,
-                      command->operands_max == 0 ? "options only" : command->operands);
+            if (command->operands_max > 1) {
+                cli_usage(command, "'%s' is one word too many; it takes at most %d: %s", word,
+                          command->operands_max, command->operands);
+            } else {
+                cli_usage(command, "'%s' is one word too many; it takes %s", word,
+                          command->operands_max == 0 ? "options only" : command->operands);
+            }
             return 0;
         } else if (!*word) {
             cli_usage(command, "an empty word where %s should be", command->operands);

@@ -20,6 +20,13 @@ expect "a folder that is no run" 2 "no such folder" report nowhere
 expect "a folder without a run" 2 "no config.json, metrics.jsonl or eval.json" report "$folder"
 expect "a ladder that is not there" 1 "missing.json" report second --ladder missing.json
 
+echo '{"a": 1}' >none.json
+expect "a file that is no ladder" 1 'none.json: the ladder has no "rungs"' report second --ladder none.json
+expect "more runs than a page has colours" 2 "it takes at most 8: RUN..." report 1 2 3 4 5 6 7 8 9
+mkdir other && cp -r second other/
+expect "two runs of one name" 0 "" report second other/second --out same.html
+holds "are told apart" grep -qF "<h1>second · other/second</h1>" same.html
+
 sections=("Targets" "Loss" "Reconstructions" "Accuracy by class" "Confusion matrix" "The pairs confused most"
     "Time by stage" "Within the training" "Time by kind of work" "The ladder of engines"
     "Hardware and how to make it again")

@@ -9,17 +9,56 @@ typedef enum row_kind {
     ACCURACY,
     MACRO_F1,
     LOSS,
+    TEST_LOSS,
     EPOCHS,
     IMAGES,
     TRAINING,
     RATE,
     ENGINE,
     NET,
+    FEATURES,
+    SVM,
     ROWS
 } row_kind;
 
+/* "8,192: flip, standardize, l2" */
+static void show_features(char *out, size_t size, const lt_json_node *features) {
+    static const char *const steps[] = {"flip", "standardize", "l2"};
+    char count[LT_SHORT];
+    int length = 0, done = 0;
+    if (!features) {
+        return;
+    }
+    length = snprintf(out, size, "%s:", lt_show_count(count, lt_get_number(features, "width")));
+    for (int i = 0; i < 3 && length > 0 && (size_t)length < size; i++) {
+        if (lt_get_true(features, steps[i])) {
+            length += snprintf(out + length, size - (size_t)length, "%s %s", done++ ? "," : "", steps[i]);
+        }
+    }
+    if (!done && length > 0 && (size_t)length < size) {
+        snprintf(out + length, size - (size_t)length, " raw");
+    }
+}
+
+/* "rbf, C 10, gamma 0.00122" */
+static void show_svm(char *out, size_t size, const lt_json_node *svm) {
+    const char *kernel = lt_get_text(svm, "kernel");
+    double gamma = lt_get_number(svm, "gamma");
+    int length = kernel ? snprintf(out, size, "%.20s, C %g", kernel, lt_get_number(svm, "c")) : 0;
+    if (length > 0 && (size_t)length < size && gamma > 0) {
+        snprintf(out + length, size - (size_t)length, ", gamma %.4g", gamma);
+    }
+}
+
+static void show_test_loss(char *out, size_t size, const lt_json_node *eval) {
+    const char *split = lt_get_text(eval, "split");
+    char number[LT_SHORT];
+    snprintf(out, size, "%s%s", lt_show_number(number, lt_get_number(eval, "loss")),
+             split && strcmp(split, "train") == 0 ? " (on training images)" : "");
+}
+
 static void put_value(lt_text *t, const lt_report_run *run, row_kind row) {
-    char text[LT_SHORT] = "–";
+    char text[128] = "–";
     const lt_json_node *config = run->part[LT_PART_CONFIG];
     const char *words = NULL;
     switch (row) {
@@ -31,6 +70,9 @@ static void put_value(lt_text *t, const lt_report_run *run, row_kind row) {
         break;
     case LOSS:
         lt_show_number(text, lt_report_last_loss(run));
+        break;
+    case TEST_LOSS:
+        show_test_loss(text, sizeof text, run->part[LT_PART_EVAL]);
         break;
     case EPOCHS:
         lt_show_count(text, run->epoch_count);
@@ -49,6 +91,12 @@ static void put_value(lt_text *t, const lt_report_run *run, row_kind row) {
         break;
     case NET:
         words = lt_get_text(config, "net");
+        break;
+    case FEATURES:
+        show_features(text, sizeof text, run->part[LT_PART_FEATURES]);
+        break;
+    case SVM:
+        show_svm(text, sizeof text, run->part[LT_PART_SVM]);
         break;
     case ROWS:
         break;
@@ -70,12 +118,15 @@ static void figures(lt_text *t, const lt_report_run *runs, int count) {
     static const char *const names[ROWS] = {"accuracy",
                                             "macro F1",
                                             "training loss, last epoch",
+                                            "test loss",
                                             "epochs",
                                             "training images",
                                             "training time",
                                             "images/s in training",
                                             "engine",
-                                            "net"};
+                                            "net",
+                                            "features",
+                                            "SVM"};
     head_row(t, "", runs, count);
     for (int row = 0; row < ROWS; row++) {
         lt_putf(t, "<tr><th scope=\"row\">%s</th>", names[row]);
