@@ -174,9 +174,9 @@ static void net_text(const latent_net *net, const latent_recipe *recipe, int bat
     printf("%s\n\n", info.name);
     cli_table_print(&table, stdout, "");
     printf("\nmultiply-adds: one image, forward; batch of %d: activations in fp32\n", batch);
-    printf("weights %s; recipe: %d epochs, batch %d, %s, %s, lr %g\n", cli_bytes(4 * info.parameters).s,
-           recipe->epochs, recipe->batch, latent_optimizer_name(recipe->optimizer),
-           latent_schedule_name(recipe->schedule), recipe->lr);
+    printf("weights %s; recipe: %d epoch%s, batch %d, %s, %s, lr %g\n", cli_bytes(4 * info.parameters).s,
+           recipe->epochs, recipe->epochs == 1 ? "" : "s", recipe->batch,
+           latent_optimizer_name(recipe->optimizer), latent_schedule_name(recipe->schedule), recipe->lr);
 }
 
 static int ends_with(const char *text, const char *ending) {

@@ -51,9 +51,9 @@ static void introduce(cli_session *session, const cli_train_job *job, const late
     cli_note(session, "engine  %s", latent_model_engine(model));
     cli_note(session, "data    %s, %s of %s training images%s", data.path, cli_count((uint64_t)images).s,
              cli_count((uint64_t)data.count[LATENT_TRAIN]).s, data.synthetic ? ", synthetic" : "");
-    cli_note(session, "recipe  %d epochs, batch %d, %s, lr %g, %s, seed %llu", recipe->epochs, recipe->batch,
-             latent_optimizer_name(recipe->optimizer), recipe->lr, latent_schedule_name(recipe->schedule),
-             (unsigned long long)job->options.seed);
+    cli_note(session, "recipe  %d epoch%s, batch %d, %s, lr %g, %s, seed %llu", recipe->epochs,
+             recipe->epochs == 1 ? "" : "s", recipe->batch, latent_optimizer_name(recipe->optimizer),
+             recipe->lr, latent_schedule_name(recipe->schedule), (unsigned long long)job->options.seed);
     cli_note(session, "run     %s", job->run);
 }
 

@@ -84,8 +84,8 @@ static void recipe_facts(lt_text *t, const lt_json_node *config) {
         snprintf(text, sizeof text,
                  "%.0f epoch%s, batch %.0f, %.20s, learning rate %g, %.20s schedule, seed %.0f",
                  lt_get_number(recipe, "epochs"), lt_get_number(recipe, "epochs") == 1 ? "" : "s",
-                 lt_get_number(recipe, "batch"), optimizer,
-                 lt_get_number(recipe, "lr"), schedule, lt_get_number(config, "seed"));
+                 lt_get_number(recipe, "batch"), optimizer, lt_get_number(recipe, "lr"), schedule,
+                 lt_get_number(config, "seed"));
         fact(t, "recipe", text);
     }
 }
