@@ -11,6 +11,7 @@
 #include "svm_job.h"
 #include "train_job.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,22 @@ static int settle_svm(const cli_arguments *arguments, latent_svm_options *out) {
     return cli_svm_point(arguments, out);
 }
 
+/* The size of a synthetic set means nothing where another set is taken. */
+static int check_synthetic(const cli_arguments *arguments) {
+    int sized = cli_get(arguments, "synthetic-train")->given || cli_get(arguments, "synthetic-test")->given;
+    char *found = sized && !cli_flag(arguments, "synthetic")
+                      ? cli_find_data(cli_string(arguments, "data"), NULL)
+                      : NULL;
+    int code = found
+                   ? cli_usage(arguments->command,
+                               "--synthetic-train and --synthetic-test are sizes of a set that is made, and "
+                               "%s is taken: give --synthetic instead of it, or leave them out",
+                               found)
+                   : CLI_OK;
+    free(found);
+    return code;
+}
+
 /* Net, recipe, features and SVM: everything that can be wrong before anything is written. */
 static int settle(cli_pipeline *p) {
     const cli_arguments *arguments = p->arguments;
@@ -78,7 +95,11 @@ static int settle(cli_pipeline *p) {
     if (cli_string(arguments, "data") && cli_flag(arguments, "synthetic")) {
         return cli_usage(arguments->command, "--data names a set and --synthetic makes one: give one");
     }
-    int code = cli_status(p->session, latent_net_load(p->session->ctx, name, &p->net));
+    int code = check_synthetic(arguments);
+    if (code != CLI_OK) {
+        return code;
+    }
+    code = cli_status(p->session, latent_net_load(p->session->ctx, name, &p->net));
     if (code != CLI_OK) {
         return code;
     }
@@ -110,8 +131,10 @@ static int make_folder(cli_session *session, const char *path) {
         if (*at == '/' || !*at) {
             char was = *at;
             *at = 0;
-            if (mkdir(part, 0777) != 0 && !cli_is_folder(part)) {
-                int code = cli_fail(session, "%s: cannot create the folder %s", path, part);
+            int error = mkdir(part, 0777) != 0 ? errno : 0;
+            if (error && !cli_is_folder(part)) {
+                int code = cli_fail(session, "%s: cannot create the folder %s: %s", path, part,
+                                    error == EEXIST ? "a file has that name" : strerror(error));
                 free(part);
                 return code;
             }
@@ -291,7 +314,8 @@ static int run_run(cli_session *session, const cli_arguments *arguments) {
         code = run_stages(&p);
     }
     if (code == CLI_INTERRUPTED) {
-        cli_note(session, "what is complete is kept; the same command goes on from here");
+        cli_note(session, "what is complete is kept; the same command%s goes on from here",
+                 p.overwrite ? " without --overwrite" : "");
     }
     if (code == CLI_OK) {
         code = cli_run_summary(&p);

@@ -143,7 +143,8 @@ static void summarize_training(cli_pipeline *p, const cli_train_view *view, char
         memcpy(out, p->summary, CLI_SUMMARY_MAX);
         return;
     }
-    int length = snprintf(out, CLI_SUMMARY_MAX, "%d epochs", p->train.recipe.epochs);
+    int epochs = p->train.recipe.epochs;
+    int length = snprintf(out, CLI_SUMMARY_MAX, "%d epoch%s", epochs, epochs == 1 ? "" : "s");
     if (isfinite(view->loss)) {
         length += snprintf(out + length, CLI_SUMMARY_MAX - (size_t)length, ", loss %.6f", view->loss);
     }
@@ -151,6 +152,13 @@ static void summarize_training(cli_pipeline *p, const cli_train_view *view, char
         snprintf(out + length, CLI_SUMMARY_MAX - (size_t)length, ", %s images/s",
                  cli_rate((double)view->trained / view->seconds).s);
     }
+}
+
+/* The library's sentence ends with the flag of `latent train`, which this command has no need of. */
+static int say_stopped(cli_pipeline *p) {
+    const char *message = latent_context_message(p->session->ctx), *flag = strstr(message, "; --resume");
+    cli_fail(p->session, "interrupted: %.*s", flag ? (int)(flag - message) : (int)strlen(message), message);
+    return CLI_INTERRUPTED;
 }
 
 int cli_train_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
@@ -161,7 +169,8 @@ int cli_train_work(cli_pipeline *p, char summary[CLI_SUMMARY_MAX]) {
     options.progress = cli_train_view_event;
     options.user = &view;
     cli_note(p->session, "engine  %s", latent_model_engine(p->model));
-    int code = cli_status(p->session, latent_train(p->session->ctx, p->model, p->data, &options));
+    latent_status status = latent_train(p->session->ctx, p->model, p->data, &options);
+    int code = status == LATENT_INTERRUPTED ? say_stopped(p) : cli_status(p->session, status);
     cli_progress_clear(&p->session->progress);
     if (code == CLI_OK) {
         check_metrics(p);

@@ -116,6 +116,7 @@ cut() { # cut FOLDER FILE: starts a run and interrupts it as soon as the file is
 cut cut-train metrics.jsonl
 holds "SIGINT in the training ends with 130" [ $code = 130 ]
 holds "it says how to go on" grep -q "the same command goes on" cut.txt
+holds "and names no flag that it has not" bash -c '! grep -q -- --resume cut.txt'
 holds "nothing after it was made" [ ! -e cut-train/features ]
 expect "the same command finishes" 0 "report  cut-train/report.html" "${run[@]}" --run cut-train --epochs 12
 holds "it went on where it was" grep -q "resumed" <<<"$output"
@@ -147,6 +148,10 @@ skipped "data train" "after the full disk"
 expect "a gamma that is none" 2 "--gamma wide: it takes scale, auto or a number above 0" "${run[@]}" --gamma wide
 expect "a C of 0" 2 "--c 0: it takes a number above 0" "${run[@]}" --c 0
 expect "two data sets" 2 "--data names a set and --synthetic makes one" "${run[@]}" --data one/data
+expect "sizes of a set that is not made" 2 "one/data is taken" run tiny.net --data one/data --synthetic-train 90 --run no
+expect "gamma for the linear kernel" 2 "the linear kernel has none" "${run[@]}" --kernel linear --gamma 3 --run no
+expect "a file where the run should be" 1 "cannot create the folder tiny.net: a file has that name" \
+    "${run[@]}" --run tiny.net
 grep -v latent tiny.net >blind.net
 expect "a net without a latent line" 1 "has no latent line" run blind.net --synthetic --run blind
 holds "nothing is written for it" [ ! -e blind ]
