@@ -31,6 +31,12 @@ static int write_stream(cli_session *session, const char *path, const char *text
     return error ? cli_fail(session, "%s: cannot write: %s", path, strerror(error)) : CLI_OK;
 }
 
+int cli_file_check(cli_session *session, const char *path) {
+    return cli_is_stdout(path) || is_stream(path)
+               ? CLI_OK
+               : cli_status(session, latent_file_check(session->ctx, path));
+}
+
 int cli_file_save(cli_session *session, const char *path, cli_put_fn put, void *user) {
     char *text = NULL;
     size_t bytes = 0;

@@ -8,6 +8,8 @@
 /* 1 when the path is where the program's own output goes: /dev/stdout, the terminal, the file behind '>'. */
 int cli_is_stdout(const char *path);
 
+/* Whether cli_file_save could write there: for commands that do long work first. Returns an exit code. */
+int cli_file_check(cli_session *session, const char *path);
 /* Writes what `put` prints. Returns an exit code. */
 typedef void (*cli_put_fn)(FILE *out, void *user);
 int cli_file_save(cli_session *session, const char *path, cli_put_fn put, void *user);

@@ -116,12 +116,9 @@ static int predict(cli_session *session, const cli_arguments *arguments, latent_
     return code;
 }
 
-static int run(cli_session *session, const cli_arguments *arguments) {
+/* Options that contradict each other, and a file that could not be written. */
+static int check(cli_session *session, const cli_arguments *arguments) {
     const char *out = cli_string(arguments, "out");
-    latent_engine_options engine = cli_engine(arguments);
-    latent_svm *svm = NULL;
-    cli_svm_input input = {0};
-    outcome o = {.model = arguments->operands[0], .input = &input};
     if (cli_flag(arguments, "probability") && cli_flag(arguments, "decisions")) {
         return cli_usage(arguments->command, "--probability and --decisions go beside the labels: give one");
     }
@@ -131,8 +128,20 @@ static int run(cli_session *session, const cli_arguments *arguments) {
     if (out && cli_flag(arguments, "json") && cli_is_stdout(out)) {
         return cli_usage(arguments->command, "--json and --out %s would both be printed: name a file", out);
     }
+    return out ? cli_file_check(session, out) : CLI_OK;
+}
+
+static int run(cli_session *session, const cli_arguments *arguments) {
+    const char *out = cli_string(arguments, "out");
+    latent_engine_options engine = cli_engine(arguments);
+    latent_svm *svm = NULL;
+    cli_svm_input input = {0};
+    outcome o = {.model = arguments->operands[0], .input = &input};
     double begun = cli_clock();
-    int code = cli_status(session, latent_svm_load(session->ctx, o.model, &engine, &svm));
+    int code = check(session, arguments);
+    if (code == CLI_OK) {
+        code = cli_status(session, latent_svm_load(session->ctx, o.model, &engine, &svm));
+    }
     if (code == CLI_OK) {
         latent_svm_get_info(svm, &o.info);
         cli_note(session, "engine  %s", o.info.engine);

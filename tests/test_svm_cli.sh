@@ -36,7 +36,7 @@ if mknod node c 1 3 2>/dev/null; then # another /dev/null, to be spoilt if anyth
     expect "labels to a device" 0 "" svm predict m.safetensors test.txt --out node --quiet
     holds "which it still is" [ -c node ]
 fi
-expect "labels into a folder" 1 "it is a folder" svm predict m.safetensors test.txt --out "$folder"
+expect "labels into a folder" 1 "it is a folder" svm predict none.model test.txt --out "$folder"
 holds "nothing half-written is left" [ -z "$(find . -name '*.tmp.*')" ]
 
 expect "JSON" 0 '"support"' svm train train.txt --json --out j.model --quiet
