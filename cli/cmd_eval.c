@@ -143,9 +143,9 @@ static char *tell(const char *format, const char *a, const char *b) {
 static int check_features(evaluator *e) {
     latent_features_info info;
     char *record = cli_join(e->features, "features.json");
-    int there = access(record, F_OK) == 0;
+    int none = access(record, F_OK) != 0;
     free(record);
-    if (!there && !e->asked) {
+    if (none && !e->asked) {
         return leave_out(
             e, tell("%s holds no features; make them with 'latent features %s'", e->features, e->path));
     }
@@ -163,8 +163,11 @@ static int check_features(evaluator *e) {
         return cli_fail(e->session, "the features in %s are in the raw format; an SVM reads --format npy",
                         e->features);
     }
+    char *here = realpath(e->result.data.path, NULL), *there = realpath(info.data, NULL);
     int same = info.digest[0] ? strcmp(info.digest, e->result.digest) == 0
-                              : strcmp(info.data, e->result.data.path) == 0;
+                              : here && there && strcmp(here, there) == 0; /* older features have a path */
+    free(here);
+    free(there);
     return same ? CLI_OK
                 : leave_out(e, tell("the features in %s are not those of the images in %s; make those with "
                                     "'latent features --data DIR --out FEATURES' and name them with "
