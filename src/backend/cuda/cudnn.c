@@ -16,14 +16,14 @@ static int even_padding(const lt_conv *conv) {
 
 static int upsamples(lt_cuda *cuda, const lt_conv *conv) {
     (void)cuda;
-    return lt_cudnn_transposed(conv);
+    return lt_is_k4s2(conv);
 }
 
 static const char *variant(lt_cuda *cuda, const lt_conv *conv, lt_pass pass) {
     if (!even_padding(conv)) {
         return lt_core_tiled.variant(cuda, conv, pass);
     }
-    return lt_cudnn_transposed(conv) ? "cuDNN, transposed 4x4 stride 2" : "cuDNN";
+    return lt_is_k4s2(conv) ? "cuDNN, transposed 4x4 stride 2" : "cuDNN";
 }
 
 /* scratch: workspace; tensors rewritten as NCHW; the gradient of the summed weights. */
@@ -34,7 +34,7 @@ static size_t planar_bytes(const lt_conv *conv, int n) {
 }
 
 static size_t packed_bytes(const lt_conv *conv) {
-    return lt_cudnn_transposed(conv) ? 16 * (size_t)conv->C * (size_t)conv->K * sizeof(float) : 0;
+    return lt_is_k4s2(conv) ? 16 * (size_t)conv->C * (size_t)conv->K * sizeof(float) : 0;
 }
 
 static void memory(lt_cuda *cuda, const lt_conv *conv, int batch, int training, size_t *persist,
@@ -49,7 +49,7 @@ static void memory(lt_cuda *cuda, const lt_conv *conv, int batch, int training, 
 
 static latent_status prepare(latent_context *ctx, lt_cuda *cuda, const lt_conv_call *call) {
     latent_status status = LATENT_OK;
-    if (lt_cudnn_transposed(call->conv)) {
+    if (lt_is_k4s2(call->conv)) {
         lt_launch_k4s2_pack(cuda->stream, call->conv->K, call->conv->C, call->w, call->persist);
         LT_LAUNCHED("k4s2_pack");
     }

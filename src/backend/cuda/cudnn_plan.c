@@ -25,13 +25,8 @@ latent_status lt_cudnn_fail(latent_context *ctx, lt_cuda *cuda, cudnnStatus_t re
                    cuda->libraries->cudnn.cudnnGetErrorString(result));
 }
 
-int lt_cudnn_transposed(const lt_conv *conv) {
-    return conv->up2 && conv->R == 3 && conv->S == 3 && conv->stride == 1 && conv->pad_top == 1 &&
-           conv->pad_bottom == 1 && conv->pad_left == 1 && conv->pad_right == 1;
-}
-
 void lt_cudnn_tensor_bytes(const lt_conv *conv, int n, size_t bytes[3]) {
-    int transposed = lt_cudnn_transposed(conv);
+    int transposed = lt_is_k4s2(conv);
     size_t image = (size_t)n * sizeof(float), C = (size_t)conv->C, K = (size_t)conv->K;
     size_t taps = transposed ? 16 : (size_t)conv->R * (size_t)conv->S;
     size_t in = transposed ? (size_t)conv->H * (size_t)conv->W : (size_t)conv->UH * (size_t)conv->UW;
@@ -180,7 +175,7 @@ latent_status lt_cudnn_plan_find(latent_context *ctx, lt_cuda *cuda, const lt_co
     LT_TRY(lt_calloc(ctx, 1, sizeof *plan, "a convolution's plan", (void **)&plan));
     plan->conv = *conv;
     plan->n = n;
-    plan->transposed = lt_cudnn_transposed(conv);
+    plan->transposed = lt_is_k4s2(conv);
     LT_TRY(describe(ctx, cuda, plan));
     collect(cuda, plan, 0);
     collect(cuda, plan, 1);

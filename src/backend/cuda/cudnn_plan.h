@@ -42,8 +42,6 @@ typedef struct lt_cudnn_plan {
 size_t lt_cudnn_workspace(const lt_conv *conv, int n);
 /* Bytes of the three tensors, in the order in, out, weights. */
 void lt_cudnn_tensor_bytes(const lt_conv *conv, int n, size_t bytes[3]);
-/* 1: the op runs as the transposed form. */
-int lt_cudnn_transposed(const lt_conv *conv);
 /* The plan for the shape, made at first sight. */
 latent_status lt_cudnn_plan_find(latent_context *ctx, lt_cuda *cuda, const lt_conv *conv, int n,
                                  lt_cudnn_plan **out);

@@ -34,12 +34,6 @@ static int tile_columns(int columns) {
 
 /* ---- Which kernel ------------------------------------------------------------------------------ */
 
-/* Upsampling 3x3 convs run on summed weights (k4s2.cuh). */
-static int is_k4s2(const lt_conv *conv) {
-    return conv->up2 && conv->R == 3 && conv->S == 3 && conv->stride == 1 && conv->pad_top == 1 &&
-           conv->pad_bottom == 1 && conv->pad_left == 1 && conv->pad_right == 1;
-}
-
 static int few_taps(const lt_conv *conv) {
     return 4 * conv->R * conv->S <= LT_FUSED_TAPS_MAX;
 }
@@ -51,7 +45,7 @@ static route forward_route(const lt_conv *conv) {
     if (conv->K % 4) {
         return conv->C % 4 == 0 && conv->K <= THIN_FILTERS ? THIN : TILED;
     }
-    return is_k4s2(conv) && conv->C % 4 == 0 && !conv->pool2 ? PHASES : DIRECT;
+    return lt_is_k4s2(conv) && conv->C % 4 == 0 && !conv->pool2 ? PHASES : DIRECT;
 }
 
 static route weight_route(const lt_conv *conv) {
@@ -61,7 +55,7 @@ static route weight_route(const lt_conv *conv) {
     if (conv->K % 4) {
         return conv->C % 4 == 0 && conv->stride == 1 ? THIN : TILED;
     }
-    return is_k4s2(conv) && conv->C % 4 == 0 ? PHASES : DIRECT;
+    return lt_is_k4s2(conv) && conv->C % 4 == 0 ? PHASES : DIRECT;
 }
 
 static int has_input_gradient(const lt_conv *conv) {
@@ -69,7 +63,7 @@ static int has_input_gradient(const lt_conv *conv) {
 }
 
 static lt_fused_pass back_pass(const lt_conv *conv) {
-    return is_k4s2(conv) ? LT_FUSED_BACK_K4S2 : conv->up2 ? LT_FUSED_BACK_UP : LT_FUSED_BACK;
+    return lt_is_k4s2(conv) ? LT_FUSED_BACK_K4S2 : conv->up2 ? LT_FUSED_BACK_UP : LT_FUSED_BACK;
 }
 
 static const char *variant(lt_cuda *cuda, const lt_conv *conv, lt_pass pass) {
@@ -141,10 +135,8 @@ static weight_plan plan_weight(const lt_conv *conv, int n) {
     int thin = chosen == THIN, phases = chosen == PHASES ? 4 : 1;
     weight_plan plan;
     plan.pass = thin ? back_pass(conv) : phases > 1 ? LT_FUSED_PHASE : LT_FUSED_FORWARD;
-    int taps = conv->R * conv->S; /* of one phase */
-    taps = plan.pass == LT_FUSED_BACK_K4S2 ? 16 : plan.pass == LT_FUSED_BACK_UP ? 4 * taps : taps;
-    taps = plan.pass == LT_FUSED_PHASE ? 4 : taps;
-    int rows = thin ? conv->C : conv->K, columns = taps * (thin ? conv->K : conv->C);
+    int rows = thin ? conv->C : conv->K;
+    int columns = lt_fused_taps(plan.pass, conv) * (thin ? conv->K : conv->C);
     int width = thin || conv->C % 4 ? 64 : tile_columns(columns);
     int tiles = divide_up(rows, LT_FUSED_BM) * divide_up(columns, width) * phases;
     int pixels = thin || phases > 1 ? conv->H * conv->W : conv->OH * conv->OW;
@@ -157,7 +149,7 @@ static weight_plan plan_weight(const lt_conv *conv, int n) {
 }
 
 static int thin_pitch(const lt_conv *conv) {
-    int columns = (is_k4s2(conv) ? 16 : conv->R * conv->S) * conv->K;
+    int columns = (lt_is_k4s2(conv) ? 16 : conv->R * conv->S) * conv->K;
     return divide_up(columns, 4) * 4;
 }
 
@@ -177,7 +169,7 @@ static void memory(lt_cuda *cuda, const lt_conv *conv, int batch, int training, 
         lt_staged_memory(cuda, &lt_core_tiled, conv, batch, training, out);
     }
     out->mask = training ? lt_mask_bytes(conv, batch) : 0;
-    out->persist = is_k4s2(conv) ? 16 * (size_t)conv->K * (size_t)conv->C * sizeof(float) : 0;
+    out->persist = lt_is_k4s2(conv) ? 16 * (size_t)conv->K * (size_t)conv->C * sizeof(float) : 0;
     size_t outputs = (size_t)conv->OH * (size_t)conv->OW * (size_t)conv->K;
     size_t inputs = (size_t)conv->H * (size_t)conv->W * (size_t)conv->C;
     want(&out->scratch, split_bytes(outputs, batch));
@@ -193,7 +185,7 @@ static void memory(lt_cuda *cuda, const lt_conv *conv, int batch, int training, 
 
 static latent_status prepare(latent_context *ctx, lt_cuda *cuda, const lt_conv_call *call) {
     latent_status status = LATENT_OK;
-    if (is_k4s2(call->conv)) {
+    if (lt_is_k4s2(call->conv)) {
         lt_launch_fused_phases(cuda->stream, call->conv->K, call->conv->C, call->w, call->persist);
         LT_LAUNCHED("fused_phases");
     }
@@ -209,9 +201,9 @@ static latent_status thin_forward(latent_context *ctx, lt_cuda *cuda, const lt_c
     char *scratch = call->scratch;
     lt_fused_thin job = {.conv = *conv,
                          .n = call->n,
-                         .k4s2 = is_k4s2(conv),
+                         .k4s2 = lt_is_k4s2(conv),
                          .x = call->x,
-                         .w = is_k4s2(conv) ? call->persist : call->w,
+                         .w = lt_is_k4s2(conv) ? call->persist : call->w,
                          .b = call->b,
                          .products = call->scratch,
                          .pitch = thin_pitch(conv),
@@ -249,18 +241,19 @@ static latent_status forward(latent_context *ctx, lt_cuda *cuda, const lt_conv_c
     if (chosen == THIN) {
         return thin_forward(ctx, cuda, call);
     }
-    int phases = chosen == PHASES ? 4 : 1, taps = phases > 1 ? 4 : conv->R * conv->S;
+    int phases = chosen == PHASES ? 4 : 1;
+    lt_fused_pass pass = phases > 1 ? LT_FUSED_PHASE : LT_FUSED_FORWARD;
     int pixels = phases > 1 ? conv->H * conv->W : conv->PH * conv->PW * (conv->pool2 ? 4 : 1);
     int tiles = divide_up(call->n * pixels, LT_FUSED_BM) * divide_up(conv->K, tile_columns(conv->K)) * phases;
     lt_fused_forward job = {.conv = *conv,
                             .n = call->n,
-                            .pass = phases > 1 ? LT_FUSED_PHASE : LT_FUSED_FORWARD,
+                            .pass = pass,
                             .x = {call->x, NULL, conv->H, conv->W, conv->C, phases > 1 ? 0 : conv->up2},
                             .w = phases > 1 ? call->persist : call->w,
                             .b = call->b,
                             .y = call->y,
                             .mask = call->mask,
-                            .split = split_sum(tiles, taps * conv->C, call->scratch)};
+                            .split = split_sum(tiles, lt_fused_taps(pass, conv) * conv->C, call->scratch)};
     lt_launch_fused_forward(cuda->stream, &job);
     LT_LAUNCHED("fused_forward");
     if (job.split.splits > 1) {
@@ -314,8 +307,6 @@ static latent_status input_gradient(latent_context *ctx, lt_cuda *cuda, const lt
     const lt_conv *conv = call->conv;
     latent_status status = LATENT_OK;
     lt_fused_pass pass = back_pass(conv);
-    int taps = conv->R * conv->S;
-    taps = pass == LT_FUSED_BACK_K4S2 ? 16 : pass == LT_FUSED_BACK_UP ? 4 * taps : taps;
     int tiles =
         divide_up(call->n * conv->H * conv->W, LT_FUSED_BM) * divide_up(conv->C, tile_columns(conv->C));
     lt_fused_input job = {.conv = *conv,
@@ -325,7 +316,7 @@ static latent_status input_gradient(latent_context *ctx, lt_cuda *cuda, const lt
                           .w = pass == LT_FUSED_BACK_K4S2 ? call->persist : call->w,
                           .dx = call->dx,
                           .add = call->dx_add,
-                          .split = split_sum(tiles, taps * conv->K, call->scratch)};
+                          .split = split_sum(tiles, lt_fused_taps(pass, conv) * conv->K, call->scratch)};
     lt_launch_fused_input(cuda->stream, &job);
     LT_LAUNCHED("fused_input");
     if (job.split.splits > 1) {

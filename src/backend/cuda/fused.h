@@ -7,6 +7,7 @@
 #define LT_BACKEND_CUDA_FUSED_H
 
 #include "backend/backend.h"
+#include "base/rng.h" /* LT_HD */
 
 #include <cuda_runtime_api.h>
 
@@ -24,6 +25,15 @@ typedef enum lt_fused_pass {
     LT_FUSED_BACK_UP,
     LT_FUSED_BACK_K4S2
 } lt_fused_pass;
+
+/* How many taps a sum has; of one phase. */
+LT_HD static inline int lt_fused_taps(lt_fused_pass pass, const lt_conv *conv) {
+    int taps = conv->R * conv->S;
+    return pass == LT_FUSED_PHASE       ? 4
+           : pass == LT_FUSED_BACK_K4S2 ? 16
+           : pass == LT_FUSED_BACK_UP   ? 4 * taps
+                                        : taps;
+}
 
 /* A tensor as a pass sees it, at full resolution: see fused_loaders.cuh. */
 typedef struct lt_fused_view {

@@ -45,7 +45,7 @@ template <int SOURCES> __global__ static void fused_weight_finish(job j) {
     size_t rest = i / v.C;
     int c = (int)(i - rest * v.C), s = (int)(rest % v.S), r = (int)(rest / v.S % v.R),
         k = (int)(rest / v.S / v.R);
-    int taps = j.pass == LT_FUSED_PHASE ? 16 : fused_tap_count(j.pass, v);
+    int taps = j.pass == LT_FUSED_PHASE ? 16 : lt_fused_taps(j.pass, &v);
     size_t plane = (size_t)taps * v.K * v.C, at[SOURCES];
 #pragma unroll
     for (int t = 0; t < SOURCES; t++) {

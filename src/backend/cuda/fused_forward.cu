@@ -49,19 +49,6 @@ __device__ static size_t output_of(const job &j, int phase, int row) {
     return (((size_t)image * j.conv.OH + y) * j.conv.OW + x) * j.conv.K;
 }
 
-template <class Pixels, class Filters> struct pair {
-    Pixels pixels;
-    Filters filters;
-    __device__ void fetch() {
-        pixels.fetch();
-        filters.fetch();
-    }
-    template <class A, class B> __device__ void store(A *a, B *b) const {
-        pixels.store(a);
-        filters.store(b);
-    }
-};
-
 /* Four rows and four columns of a thread: one window, or four pixels. */
 template <int BN>
 __device__ static void store_block(const job &j, int phase, int row, int column, const float z[4][4]) {
@@ -98,7 +85,7 @@ __global__ static void __launch_bounds__(FUSED_THREADS, 2) fused_forward(job j) 
     const lt_conv &v = j.conv;
     int phases = j.pass == LT_FUSED_PHASE ? 4 : 1;
     int phase = (int)blockIdx.z % phases, split = (int)blockIdx.z / phases;
-    int tap_count = fused_tap_count(j.pass, v), length = tap_count * v.C;
+    int tap_count = lt_fused_taps(j.pass, &v), length = tap_count * v.C;
     int first = split * j.split.strips, all = (length + FUSED_DEPTH - 1) / FUSED_DEPTH;
     int strips = all - first < j.split.strips ? all - first : j.split.strips;
     fused_fill_taps(taps, j.pass, v, phase);
@@ -112,12 +99,12 @@ __global__ static void __launch_bounds__(FUSED_THREADS, 2) fused_forward(job j) 
     fused_sums<BN> sums = {};
     first *= FUSED_DEPTH;
     if (QUADS) {
-        pair<fused_tap_quads<false>, filters> loader = {{j.x, taps, tap_count, pixel, first},
-                                                        {filter, length, first}};
+        fused_pair<fused_tap_quads<false>, filters> loader = {{j.x, taps, tap_count, pixel, first},
+                                                              {filter, length, first}};
         fused_multiply<BN>(memory, loader, strips, sums, [](const float(*)[FUSED_A_STRIDE]) {});
     } else {
-        pair<fused_tap_singles<false>, filters> loader = {{j.x, taps, tap_count, pixel, first},
-                                                          {filter, length, first}};
+        fused_pair<fused_tap_singles<false>, filters> loader = {{j.x, taps, tap_count, pixel, first},
+                                                                {filter, length, first}};
         fused_multiply<BN>(memory, loader, strips, sums, [](const float(*)[FUSED_A_STRIDE]) {});
     }
     int row = (int)blockIdx.x * FUSED_BM + fused_row();

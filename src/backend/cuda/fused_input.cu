@@ -24,19 +24,6 @@ __device__ static fused_pixel locate(const job &j, int row) {
     return p;
 }
 
-template <class Pixels, class Filters> struct pair {
-    Pixels pixels;
-    Filters filters;
-    __device__ void fetch() {
-        pixels.fetch();
-        filters.fetch();
-    }
-    template <class A, class B> __device__ void store(A *a, B *b) const {
-        pixels.store(a);
-        filters.store(b);
-    }
-};
-
 __device__ static void put(float *to, float4 four, int add) {
     if (add) {
         float4 old = *(const float4 *)to;
@@ -50,7 +37,7 @@ __global__ static void __launch_bounds__(FUSED_THREADS, 2) fused_input(job j) {
     __shared__ fused_memory<BN> memory;
     __shared__ fused_tap taps[LT_FUSED_TAPS_MAX];
     const lt_conv &v = j.conv;
-    int tap_count = fused_tap_count(j.pass, v), length = tap_count * v.K;
+    int tap_count = lt_fused_taps(j.pass, &v), length = tap_count * v.K;
     int first = (int)blockIdx.z * j.split.strips, all = (length + FUSED_DEPTH - 1) / FUSED_DEPTH;
     int strips = all - first < j.split.strips ? all - first : j.split.strips;
     fused_fill_taps(taps, j.pass, v, 0);
@@ -58,7 +45,7 @@ __global__ static void __launch_bounds__(FUSED_THREADS, 2) fused_input(job j) {
     first *= FUSED_DEPTH;
     fused_pixel pixel = locate(j, (int)blockIdx.x * FUSED_BM + (int)threadIdx.x / 2);
     int channel = (int)blockIdx.y * BN + (int)threadIdx.x % 32 * 4;
-    pair<Pixels, fused_filter_columns<BN>> loader = {
+    fused_pair<Pixels, fused_filter_columns<BN>> loader = {
         {j.dz, taps, tap_count, pixel, first},
         {j.w, taps, tap_count, v.K, fused_filter_stride(j.pass, v), first, channel, v.C}};
     fused_sums<BN> sums = {};

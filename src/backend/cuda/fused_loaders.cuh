@@ -305,4 +305,18 @@ template <bool MASKED> struct fused_pixel_singles {
     }
 };
 
+/* Both factors of a product. */
+template <class Pixels, class Filters> struct fused_pair {
+    Pixels pixels;
+    Filters filters;
+    __device__ void fetch() {
+        pixels.fetch();
+        filters.fetch();
+    }
+    template <class A, class B> __device__ void store(A *a, B *b) const {
+        pixels.store(a);
+        filters.store(b);
+    }
+};
+
 #endif

@@ -24,14 +24,6 @@ typedef struct fused_tap {
     int weight; /* in floats */
 } fused_tap;
 
-LT_HD static inline int fused_tap_count(lt_fused_pass pass, const lt_conv &v) {
-    int taps = v.R * v.S;
-    return pass == LT_FUSED_PHASE       ? 4
-           : pass == LT_FUSED_BACK_K4S2 ? 16
-           : pass == LT_FUSED_BACK_UP   ? 4 * taps
-                                        : taps;
-}
-
 LT_HD static inline int fused_scale(lt_fused_pass pass, const lt_conv &v) {
     return pass == LT_FUSED_FORWARD                                 ? v.stride
            : pass == LT_FUSED_BACK_UP || pass == LT_FUSED_BACK_K4S2 ? 2
@@ -78,7 +70,7 @@ LT_HD static inline fused_tap fused_make_tap(lt_fused_pass pass, const lt_conv &
 /* All threads fill the table; a barrier must follow. */
 __device__ static inline void fused_fill_taps(fused_tap *taps, lt_fused_pass pass, const lt_conv &v,
                                               int phase) {
-    for (int t = threadIdx.x; t < fused_tap_count(pass, v); t += blockDim.x) {
+    for (int t = threadIdx.x; t < lt_fused_taps(pass, &v); t += blockDim.x) {
         taps[t] = fused_make_tap(pass, v, phase, t);
     }
 }

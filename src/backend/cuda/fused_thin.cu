@@ -17,18 +17,7 @@ __device__ __host__ static inline lt_fused_pass pass_of(const job &j) {
     return j.k4s2 ? LT_FUSED_BACK_K4S2 : LT_FUSED_FORWARD;
 }
 
-struct products_loader {
-    fused_tap_quads<false> pixels;
-    fused_filter_rows<64, true> filters;
-    __device__ void fetch() {
-        pixels.fetch();
-        filters.fetch();
-    }
-    template <class A, class B> __device__ void store(A *a, B *b) const {
-        pixels.store(a);
-        filters.store(b);
-    }
-};
+typedef fused_pair<fused_tap_quads<false>, fused_filter_rows<64, true>> products_loader;
 
 /* P = X V, C a multiple of 4. */
 __global__ static void __launch_bounds__(FUSED_THREADS, 2) fused_thin_products(job j) {
@@ -36,7 +25,7 @@ __global__ static void __launch_bounds__(FUSED_THREADS, 2) fused_thin_products(j
     __shared__ fused_memory<BN> memory;
     __shared__ fused_tap here; /* the sum over channels has one tap */
     const lt_conv &v = j.conv;
-    int rows = j.n * v.H * v.W, columns = fused_tap_count(pass_of(j), v) * v.K;
+    int rows = j.n * v.H * v.W, columns = lt_fused_taps(pass_of(j), &v) * v.K;
     if (threadIdx.x == 0) {
         here.y = here.x = 0;
         here.weight = 0;

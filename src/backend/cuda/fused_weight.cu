@@ -55,7 +55,7 @@ __global__ static void __launch_bounds__(FUSED_THREADS, 2) fused_weight(job j) {
     __shared__ fused_memory<BN> memory;
     __shared__ fused_tap taps[LT_FUSED_TAPS_MAX];
     const lt_conv &v = j.conv;
-    int phases = j.pass == LT_FUSED_PHASE ? 4 : 1, tap_count = fused_tap_count(j.pass, v);
+    int phases = j.pass == LT_FUSED_PHASE ? 4 : 1, tap_count = lt_fused_taps(j.pass, &v);
     int length = tap_count * v.C, tiles = (length + BN - 1) / BN; /* of one phase */
     int phase = (int)blockIdx.y / tiles, first = (int)blockIdx.y % tiles * BN;
     int H = phases > 1 ? v.H : v.OH, W = phases > 1 ? v.W : v.OW;
@@ -109,7 +109,7 @@ template <bool MASKED> __global__ static void __launch_bounds__(FUSED_THREADS, 2
     __shared__ fused_memory<BN> memory;
     __shared__ fused_tap taps[LT_FUSED_TAPS_MAX];
     const lt_conv &v = j.conv;
-    int tap_count = fused_tap_count(j.pass, v), length = tap_count * v.K, first = (int)blockIdx.y * BN;
+    int tap_count = lt_fused_taps(j.pass, &v), length = tap_count * v.K, first = (int)blockIdx.y * BN;
     int share = j.split.strips * FUSED_DEPTH, begin = (int)blockIdx.z * share, all = j.n * v.H * v.W;
     int end = begin + share < all ? begin + share : all;
     fused_fill_taps(taps, j.pass, v, 0);
@@ -129,7 +129,7 @@ template <bool MASKED> __global__ static void __launch_bounds__(FUSED_THREADS, 2
 }
 
 template <int BN, bool QUADS> static void launch(cudaStream_t stream, const job &j) {
-    int phases = j.pass == LT_FUSED_PHASE ? 4 : 1, length = fused_tap_count(j.pass, j.conv) * j.conv.C;
+    int phases = j.pass == LT_FUSED_PHASE ? 4 : 1, length = lt_fused_taps(j.pass, &j.conv) * j.conv.C;
     dim3 grid((unsigned)((j.conv.K + FUSED_BM - 1) / FUSED_BM), (unsigned)((length + BN - 1) / BN * phases),
               (unsigned)j.split.splits);
     if (j.dz.mask) {
@@ -142,7 +142,7 @@ template <int BN, bool QUADS> static void launch(cudaStream_t stream, const job 
 extern "C" void lt_launch_fused_weight(cudaStream_t stream, const lt_fused_weight *call) {
     if (call->conv.C % 4) {
         launch<64, false>(stream, *call);
-    } else if (fused_tap_count(call->pass, call->conv) * call->conv.C > 64) {
+    } else if (lt_fused_taps(call->pass, &call->conv) * call->conv.C > 64) {
         launch<128, true>(stream, *call);
     } else {
         launch<64, true>(stream, *call);
@@ -150,7 +150,7 @@ extern "C" void lt_launch_fused_weight(cudaStream_t stream, const lt_fused_weigh
 }
 
 extern "C" void lt_launch_fused_thin_weight(cudaStream_t stream, const lt_fused_weight *call) {
-    int length = fused_tap_count(call->pass, call->conv) * call->conv.K;
+    int length = lt_fused_taps(call->pass, &call->conv) * call->conv.K;
     dim3 grid((unsigned)((call->conv.C + FUSED_BM - 1) / FUSED_BM), (unsigned)((length + 63) / 64),
               (unsigned)call->split.splits);
     if (call->dz.mask) {

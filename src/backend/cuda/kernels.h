@@ -123,6 +123,11 @@ void lt_launch_basic_weight_gradient(cudaStream_t stream, lt_conv conv, int n, c
 
 void lt_launch_im2col(cudaStream_t stream, lt_conv conv, int n, const float *x, float *col);
 void lt_launch_col2im(cudaStream_t stream, lt_conv conv, int n, const float *dcol, float *dx, int add);
+/* Is it an upsample and a conv that equal a transposed conv of stride 2 (k4s2.cuh)? */
+static inline int lt_is_k4s2(const lt_conv *conv) {
+    return conv->up2 && conv->R == 3 && conv->S == 3 && conv->stride == 1 && conv->pad_top == 1 &&
+           conv->pad_bottom == 1 && conv->pad_left == 1 && conv->pad_right == 1;
+}
 /* packed and gradient: [C][4][4][K] */
 void lt_launch_k4s2_pack(cudaStream_t stream, int K, int C, const float *w, float *packed);
 void lt_launch_k4s2_unpack(cudaStream_t stream, int K, int C, const float *gradient, float *dw);
