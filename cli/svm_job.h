@@ -44,7 +44,8 @@ typedef struct cli_svm_input { /* zero it first */
 int cli_svm_read(cli_session *session, const cli_arguments *arguments, const char *operand,
                  latent_split split, int needs_labels, const latent_svm_info *model, cli_svm_input *out);
 void cli_svm_input_free(cli_svm_input *input);
-/* As cli_status, for work on these rows: a sentence about values or labels names the file that they are of. */
+/* As cli_status, for work on these rows: a sentence about values or labels names the file that they are of.
+ */
 int cli_svm_status(cli_session *session, const cli_svm_input *input, latent_status status);
 
 /* ---- svm_show.c ---- */
