@@ -366,11 +366,14 @@ static void test_full_training(void **state) {
     assert_true(batch > 1 && batch < 4096);
     expect_fits(ctx, net, backend, batch);
     /* The block alone fits, the gradients do not: the same sentence, and nothing stays behind. */
-    OK(ctx, lt_plan_create(ctx, net, backend, NULL, 8, 1, -1, &plan));
+    OK(ctx, lt_plan_create(ctx, net, backend, NULL, batch, 1, -1, &plan));
     machine.memory = machine.used - MEBIBYTE;
     lt_plan_destroy(plan);
-    assert_int_equal(lt_plan_create(ctx, net, backend, NULL, 8, 1, -1, &plan), LATENT_ERROR_MEMORY);
+    assert_int_equal(lt_plan_create(ctx, net, backend, NULL, batch, 1, -1, &plan), LATENT_ERROR_MEMORY);
     says(ctx, "36.0 MiB are needed in one piece, ");
+    says(ctx, " would fit (--batch ");
+    machine.memory = KEPT;
+    assert_int_equal(lt_plan_create(ctx, net, backend, NULL, batch, 1, -1, &plan), LATENT_ERROR_MEMORY);
     says(ctx, "; not even batch 1 would fit");
     assert_int_equal(machine.used, before);
     lt_backend_close(backend);
