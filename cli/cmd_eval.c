@@ -219,6 +219,8 @@ static void keep(evaluator *e) {
     int whole = e->scores.count == (size_t)info.count[e->split];
     if (!e->own) {
         cli_note(e->session, "%s is not the data of the run, so nothing is kept in %s", info.path, e->path);
+    } else if (e->unscored && access(json, F_OK) == 0) {
+        cli_note(e->session, "%s is left as it is: it may have scores, and here are none", json);
     } else if (access(e->path, W_OK) != 0) {
         cli_note(e->session, "%s cannot be written to, so nothing is kept for the report", e->path);
     } else if (cli_record_save(e->session, json, cli_evaluation_fill, &e->result) == CLI_OK) {

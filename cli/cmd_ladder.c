@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const cli_option options[] = {
     CLI_ROW_BATCH,
@@ -202,8 +203,9 @@ static void print_table(int epoch_images, const rung *rungs) {
     cli_table_print(&table, stdout, "");
 }
 
-/* Prints and saves what was measured, all of it or as far as it came. */
-static int show(cli_session *session, const cli_arguments *arguments, ladder *measured) {
+/* Prints and saves what was measured, all of it or as far as it came; but a ladder that broke off does not
+ * take the place of an older one. */
+static int show(cli_session *session, const cli_arguments *arguments, ladder *measured, int whole) {
     const char *out = cli_string(arguments, "out");
     int count = 0;
     for (int i = 0; i < RUNGS; i++) {
@@ -212,10 +214,17 @@ static int show(cli_session *session, const cli_arguments *arguments, ladder *me
     if (count == 0) {
         return cli_fail(session, "no rung was measured; nothing is written to %s", out);
     }
+    if (cli_is_stdout(out)) {
+        return cli_record_save(session, out, fill, measured);
+    }
     if (cli_flag(arguments, "json")) {
         cli_record_print(fill, measured);
     } else {
         print_table(measured->epoch_images, measured->rungs);
+    }
+    if (!whole && access(out, F_OK) == 0) {
+        cli_note(session, "%s is left as it is: this ladder is not whole", out);
+        return CLI_OK;
     }
     int code = cli_record_save(session, out, fill, measured);
     if (code == CLI_OK) {
@@ -242,12 +251,13 @@ static int run_ladder(cli_session *session, const cli_arguments *arguments) {
         latent_dataset_get_info(data, &info);
         epoch_images = info.count[LATENT_TRAIN];
     }
+    code = code == CLI_OK ? cli_file_check(session, cli_string(arguments, "out")) : code;
     code = code == CLI_OK ? check_device(session, arguments, net) : code;
     if (code == CLI_OK) {
         for (int i = 0; i < RUNGS && code == CLI_OK; i++) {
             code = climb(session, arguments, net, data, epoch_images, &rungs[i]);
         }
-        int shown = show(session, arguments, &(ladder){name, epoch_images, rungs});
+        int shown = show(session, arguments, &(ladder){name, epoch_images, rungs}, code == CLI_OK);
         code = code == CLI_OK ? shown : code;
     }
     latent_dataset_destroy(data);

@@ -262,7 +262,9 @@ static int do_stage(cli_pipeline *p, const cli_stage *stage, const char *inputs,
         record.unfinished = 0;
         p->worked++;
         code = cli_status(p->session, latent_journal_record(p->session->ctx, p->journal, &record));
-        cli_note(p->session, "      %-8s  %s: %s", stage->name, cli_duration(record.seconds).s, summary);
+        if (code == CLI_OK) {
+            cli_note(p->session, "      %-8s  %s: %s", stage->name, cli_duration(record.seconds).s, summary);
+        }
     } else if (stage->continues) {
         (void)latent_journal_record(p->session->ctx, p->journal, &record); /* of two troubles, the first */
     }

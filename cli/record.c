@@ -1,5 +1,6 @@
 /* record.c: what a command prints is gathered first and then written by the library, whole or not at all.
- * Terminals, pipes and stdout cannot be replaced by a file; what goes there is simply written.
+ * Terminals, pipes and what is open already (stdout, /dev/fd/5) cannot be replaced by a file; what goes there
+ * is simply written.
  */
 #include "record.h"
 
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 int cli_is_stdout(const char *path) {
     struct stat there, own;
@@ -14,16 +16,31 @@ int cli_is_stdout(const char *path) {
            there.st_ino == own.st_ino;
 }
 
-/* A terminal, a pipe, /dev/null. */
+/* The descriptor that a path is another name of, or -1. */
+static int descriptor_of(const char *path) {
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    for (int i = 0; i < 2; i++) {
+        size_t length = strlen(folders[i]);
+        const char *digits = path + length;
+        if (strncmp(path, folders[i], length) == 0 && *digits && strlen(digits) < 10 &&
+            digits[strspn(digits, "0123456789")] == 0) {
+            return atoi(digits);
+        }
+    }
+    return strcmp(path, "/dev/stderr") == 0 ? STDERR_FILENO : -1;
+}
+
+/* A terminal, a pipe, /dev/null; or a descriptor, whatever it leads to. */
 static int is_stream(const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode));
+    return stat(path, &info) == 0 &&
+           (S_ISCHR(info.st_mode) || S_ISFIFO(info.st_mode) || descriptor_of(path) >= 0);
 }
 
 /* To a stream that is there already. */
 static int write_stream(cli_session *session, const char *path, const char *text, size_t bytes) {
-    int own = cli_is_stdout(path);
-    FILE *out = own ? stdout : fopen(path, "w");
+    int own = cli_is_stdout(path), fd = descriptor_of(path);
+    FILE *out = own ? stdout : fd >= 0 ? fdopen(dup(fd), "w") : fopen(path, "w");
     int error = !out ? errno : fwrite(text, 1, bytes, out) == bytes && fflush(out) == 0 ? 0 : errno;
     if (out && !own && fclose(out) != 0 && !error) {
         error = errno;

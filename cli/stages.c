@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- train ---- */
 
@@ -98,6 +99,9 @@ static int measure_profile(cli_pipeline *p) {
                                   .seed = 1,
                                   .each = cli_times_keep,
                                   .user = times};
+    char *old = cli_join(p->run, "profile.json"); /* it may be of another engine */
+    (void)unlink(old);
+    free(old);
     latent_status status = latent_bench_train(p->session->ctx, p->net, &p->engine, &bench, &result);
     int code = status == LATENT_INTERRUPTED ? cli_status(p->session, status) : CLI_OK;
     if (status == LATENT_OK && times->count > 0) {
@@ -212,7 +216,7 @@ char *cli_features_inputs(cli_pipeline *p, int *code) {
                : NULL;
 }
 
-/* The record beside the features is asked, so that those of 'latent features' count as well. */
+/* The record beside the features is asked: they may be of another making than the journal's. */
 int cli_features_there(cli_pipeline *p) {
     latent_features_info info;
     char *folder = cli_join(p->run, "features");

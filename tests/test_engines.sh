@@ -61,6 +61,16 @@ wait $other
 holds "an interrupted ladder says so" [ $? = 130 ]
 holds "what it had is printed" grep -qE '^ref ' cut.txt
 holds "and saved" grep -qF '"backend": "ref"' cut.json
-expect "a file that cannot be written" 1 "no/such/file: cannot" bench ladder tiny.net --seconds 0.1 --batch 8 --out no/such/file
-holds "costs the file, not the table" grep -qE '^ref ' <<<"$output"
+
+echo old >kept.json
+"$program" bench ladder tiny.net --seconds 60 --batch 8 --out kept.json >cut.txt 2>notes.txt &
+other=$!
+sleep 2
+kill -INT $other
+wait $other
+holds "a ladder that broke off leaves an older one" grep -qx old kept.json
+expect "a file that cannot be written" 1 "no/such/file: cannot" bench ladder tiny.net --batch 8 --out no/such/file
+holds "is refused before the first rung" says_nothing_of "measuring"
+"$program" bench ladder tiny.net --seconds 0.1 --batch 8 --json --out /dev/stdout >one.txt 2>notes.txt
+holds "JSON to stdout is printed once" [ "$(grep -c '"rungs"' one.txt)" = 1 ]
 finish

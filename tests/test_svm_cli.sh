@@ -31,6 +31,13 @@ holds "labels to stdout" bash -c '"$0" svm predict m.safetensors test.txt --out 
 holds "also behind >>" bash -c 'echo first >all.txt
     "$0" svm predict m.safetensors test.txt --out /dev/stdout --quiet >>all.txt 2>/dev/null &&
     cmp -s <(echo first; cat labels.txt) all.txt' "$program"
+holds "also to a descriptor of a file" bash -c 'exec 5>open.txt; echo first >&5
+    "$0" svm predict m.safetensors test.txt --out /dev/fd/5 --quiet && echo last >&5 &&
+    cmp -s <(echo first; cat labels.txt; echo last) open.txt' "$program"
+ln -s nowhere.txt dangling && ln -s round round
+expect "a link that leads nowhere" 1 "a link that leads to no file" svm predict m.safetensors test.txt --out dangling
+expect "or round" 1 "a link that leads to no file" svm predict m.safetensors test.txt --out round
+holds "they are still links" [ -L dangling -a -L round ]
 expect "labels and JSON in one place" 2 "name a file" svm predict m.safetensors test.txt --out /dev/stdout --json
 if mknod node c 1 3 2>/dev/null; then # another /dev/null, to be spoilt if anything is
     expect "labels to a device" 0 "" svm predict m.safetensors test.txt --out node --quiet

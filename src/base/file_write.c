@@ -103,7 +103,21 @@ static latent_status check_target(latent_context *ctx, const char *path, mode_t 
     return LATENT_OK;
 }
 
-/* 1 when `name` is a temporary name of `base` and the process that it tells of is no more. */
+/* A link that leads nowhere, or round, cannot be followed, and a rename would replace it. */
+static latent_status check_link(latent_context *ctx, const char *path) {
+    struct stat info;
+    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode)) {
+        return lt_fail(
+            ctx, LATENT_ERROR_IO,
+            "%s: cannot write: it is a link that leads to no file; remove it, or make the file that "
+            "it names",
+            path);
+    }
+    return LATENT_OK;
+}
+
+/* 1 when `name` is a temporary name of `base` and the process that it tells of is no more. A folder that is
+ * shared by hosts may hold one of another host's process; that one's write then fails, as if the disk had. */
 static int is_leftover(const char *name, const char *base) {
     size_t length = strlen(base);
     if (strncmp(name, base, length) != 0 || strncmp(name + length, ".tmp.", 5) != 0) {
@@ -152,6 +166,7 @@ latent_status lt_writer_open(latent_context *ctx, const char *path, lt_writer **
     LT_TRY(lt_strdup(ctx, path, &writer->path));
     writer->target = realpath(path, NULL);
     if (!writer->target) {
+        LT_TRY(check_link(ctx, path));
         LT_TRY(lt_strdup(ctx, path, &writer->target));
     }
     size_t size = strlen(writer->target) + 32;

@@ -83,16 +83,19 @@ static latent_status entry_add_file(latent_context *ctx, entry *e, const char *n
     return status;
 }
 
-/* "" when there is no such file, or none that can be read. */
-static void fingerprint(const latent_journal *journal, const char *name, char out[33]) {
+/* "" when there is none that can be read. Returns whether there is such a file. */
+static int fingerprint(const latent_journal *journal, const char *name, char out[33]) {
     latent_context quiet; /* a file that is gone is an answer here, not an error */
     char *path = NULL;
+    int there = 0;
     memset(&quiet, 0, sizeof quiet);
-    out[0] = 0;
+    memset(out, 0, 33);
     if (lt_path_join(&quiet, journal->run, name, &path) == LATENT_OK) {
+        there = lt_file_exists(path);
         (void)latent_file_fingerprint(&quiet, path, out);
     }
     free(path);
+    return there;
 }
 
 static const char *text_of(const lt_json_node *object, const char *key) {
@@ -100,15 +103,17 @@ static const char *text_of(const lt_json_node *object, const char *key) {
     return node && node->kind == LT_JSON_STRING ? node->string : NULL;
 }
 
-/* A file that is not recorded as we record it is left out: then the stage is not known to be whole. */
+/* A file that is not recorded as we record it has the mark "", which no file has: the stage is not whole. */
 static latent_status take_files(latent_context *ctx, entry *e, const lt_json_node *files) {
     latent_status status = LATENT_OK;
     const lt_json_node *node = files && files->kind == LT_JSON_ARRAY ? files->child : NULL;
     for (; node && e->file_count < FILES_MAX; node = node->next) {
-        const char *name = text_of(node, "name"), *mark = text_of(node, "fingerprint");
-        if (name && mark && strlen(mark) == 32) {
-            LT_TRY(entry_add_file(ctx, e, name, mark));
+        const char *name = text_of(node, "name"), *told = text_of(node, "fingerprint");
+        char mark[33] = "";
+        if (told && strlen(told) == 32) {
+            memcpy(mark, told, sizeof mark);
         }
+        LT_TRY(entry_add_file(ctx, e, name ? name : "?", mark));
     }
 done:
     return status;
@@ -214,8 +219,8 @@ const char *latent_journal_changed(const latent_journal *journal, const char *na
     const entry *e = find(journal, name);
     for (int i = 0; e && i < e->file_count; i++) {
         char now[33];
-        fingerprint(journal, e->files[i], now);
-        if (strcmp(now, e->fingerprints[i]) != 0) {
+        (void)fingerprint(journal, e->files[i], now);
+        if (!now[0] || strcmp(now, e->fingerprints[i]) != 0) {
             return e->files[i];
         }
     }
@@ -284,8 +289,7 @@ static latent_status add_files(latent_context *ctx, const latent_journal *journa
     latent_status status = LATENT_OK;
     for (; files && *files && e->file_count < FILES_MAX; files++) {
         char mark[33];
-        fingerprint(journal, *files, mark);
-        if (mark[0]) {
+        if (fingerprint(journal, *files, mark)) {
             LT_TRY(entry_add_file(ctx, e, *files, mark));
         }
     }
