@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "model/model.h"
+#include "train/trainer.h"
 
 #ifdef LATENT_HAVE_CUDA
 #include <cuda_runtime_api.h>
@@ -381,6 +382,41 @@ static void test_full_training(void **state) {
     latent_context_destroy(ctx);
 }
 
+/* What comes after the plan does not fit: the moments, here. */
+static void test_full_moments(void **state) {
+    (void)state;
+    latent_context *ctx = NULL;
+    latent_net *net = NULL;
+    latent_model *model = NULL;
+    latent_dataset *data = NULL;
+    latent_train_options options;
+    lt_trainer t;
+    reset();
+    machine.memory = 4000u * MEBIBYTE;
+    assert_int_equal(latent_context_create(&ctx), LATENT_OK);
+    OK(ctx, latent_net_parse(ctx, wide, strlen(wide), "wide.net", &net));
+    OK(ctx, latent_model_create(ctx, net, &basic, 1, &model));
+    OK(ctx, lt_trainer_noise(ctx, net, 8, 1, &data));
+    latent_train_defaults(net, &options);
+    options.recipe.batch = 8;
+    options.recipe.optimizer = LATENT_ADAM;
+    size_t before = machine.used;
+    OK(ctx, lt_trainer_open(ctx, model, data, &options, &t));
+    size_t all = machine.used;
+    lt_trainer_close(&t);
+    assert_int_equal(machine.used, before);
+    machine.memory = all - MEBIBYTE;
+    assert_int_equal(lt_trainer_open(ctx, model, data, &options, &t), LATENT_ERROR_MEMORY);
+    says(ctx, "is out of memory: ");
+    says(ctx, "; a smaller batch leaves more (--batch, now 8)");
+    lt_trainer_close(&t);
+    assert_int_equal(machine.used, before);
+    latent_dataset_destroy(data);
+    latent_model_destroy(model);
+    latent_net_destroy(net);
+    latent_context_destroy(ctx);
+}
+
 /* Inference has no --batch: it takes fewer images at a time, and says so when not one fits. */
 static void test_full_inference(void **state) {
     (void)state;
@@ -412,10 +448,11 @@ static void test_full_inference(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_absent),        cmocka_unit_test(test_wrong_number),
-        cmocka_unit_test(test_too_old),       cmocka_unit_test(test_no_code),
-        cmocka_unit_test(test_busy),          cmocka_unit_test(test_precisions),
-        cmocka_unit_test(test_full_training), cmocka_unit_test(test_full_inference),
+        cmocka_unit_test(test_absent),         cmocka_unit_test(test_wrong_number),
+        cmocka_unit_test(test_too_old),        cmocka_unit_test(test_no_code),
+        cmocka_unit_test(test_busy),           cmocka_unit_test(test_precisions),
+        cmocka_unit_test(test_full_training),  cmocka_unit_test(test_full_moments),
+        cmocka_unit_test(test_full_inference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,6 +121,10 @@ latent_status lt_trainer_take_memory(lt_trainer *t, const latent_dataset *data) 
         t->memory.checkpoints = 2 * (t->memory.weights + t->memory.optimizer);
     }
 done:
+    if (status == LATENT_ERROR_MEMORY && t->plan) { /* the plan fitted, and said nothing of batches */
+        status = lt_fail(t->ctx, status, "%s; a smaller batch leaves more (--batch, now %d)", t->ctx->message,
+                         t->batch);
+    }
     return status;
 }
 
