@@ -2,6 +2,7 @@
  * 0 byte and data after it, with the length in front put right, so that mutations of the header count.
  * In what parses, the tensors must tile the data, and every element must be readable.
  */
+#include "framed.h"
 #include "io/safetensors.h"
 
 #include <stdlib.h>
@@ -46,21 +47,6 @@ static void parse(const unsigned char *bytes, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    parse(data, size);
-    const uint8_t *zero = size > 0 ? memchr(data, 0, size) : NULL;
-    uint64_t header = zero ? (uint64_t)(zero - data) : size;
-    size_t rest = zero ? size - header - 1 : 0;
-    unsigned char *framed = malloc(8 + header + rest);
-    if (framed) {
-        memcpy(framed, &header, 8);
-        if (header > 0) {
-            memcpy(framed + 8, data, header);
-        }
-        if (rest > 0) {
-            memcpy(framed + 8 + header, zero + 1, rest);
-        }
-        parse(framed, 8 + header + rest);
-    }
-    free(framed);
+    parse_both(data, size, parse);
     return 0;
 }

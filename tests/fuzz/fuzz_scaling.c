@@ -1,6 +1,7 @@
 /* fuzz_scaling.c: any bytes as a scaling of features, as they are and as a header up to the first 0 byte with
  * data after it. What is taken must be finite, with no deviation below 0.
  */
+#include "framed.h"
 #include "model/features.h"
 
 #include <math.h>
@@ -33,21 +34,6 @@ static void parse(const unsigned char *bytes, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    parse(data, size);
-    const uint8_t *zero = size > 0 ? memchr(data, 0, size) : NULL;
-    uint64_t header = zero ? (uint64_t)(zero - data) : size;
-    size_t rest = zero ? size - header - 1 : 0;
-    unsigned char *framed = malloc(8 + header + rest);
-    if (framed) {
-        memcpy(framed, &header, 8);
-        if (header > 0) {
-            memcpy(framed + 8, data, header);
-        }
-        if (rest > 0) {
-            memcpy(framed + 8 + header, zero + 1, rest);
-        }
-        parse(framed, 8 + header + rest);
-    }
-    free(framed);
+    parse_both(data, size, parse);
     return 0;
 }
