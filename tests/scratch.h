@@ -14,9 +14,9 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "scratch_folder.h"
 
 #include <dirent.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,19 +35,13 @@ static inline int scratch_setup(void **state) {
     if (!s || latent_context_create(&s->ctx) != LATENT_OK) {
         return -1;
     }
-    strcpy(s->folder, "/tmp/latent-test-XXXXXX");
     *state = s;
-    return mkdtemp(s->folder) ? chmod(s->folder, 0755) : -1;
-}
-
-static inline int scratch_remove(const char *path, const struct stat *info, int flag, struct FTW *ftw) {
-    (void)info, (void)flag, (void)ftw;
-    return remove(path);
+    return scratch_folder_make(s->folder);
 }
 
 static inline int scratch_teardown(void **state) {
     scratch *s = *state;
-    int failed = nftw(s->folder, scratch_remove, 16, FTW_DEPTH | FTW_PHYS);
+    int failed = scratch_folder_remove(s->folder);
     latent_context_destroy(s->ctx);
     free(s);
     return failed;

@@ -342,6 +342,14 @@ static void expect_fits(latent_context *ctx, const latent_net *net, lt_backend *
     lt_plan_destroy(plan);
 }
 
+/* A device of so much memory, with nothing on it yet, and a net for it. */
+static void open_wide(size_t mebibytes, latent_context **ctx, latent_net **net) {
+    reset();
+    machine.memory = mebibytes * MEBIBYTE;
+    assert_int_equal(latent_context_create(ctx), LATENT_OK);
+    OK(*ctx, latent_net_parse(*ctx, wide, strlen(wide), "wide.net", net));
+}
+
 static void test_full_training(void **state) {
     (void)state;
     latent_context *ctx = NULL;
@@ -349,10 +357,7 @@ static void test_full_training(void **state) {
     lt_backend *backend = NULL;
     lt_plan *plan = NULL;
     int batch = 0, flag = 0;
-    reset();
-    machine.memory = 1000u * MEBIBYTE;
-    assert_int_equal(latent_context_create(&ctx), LATENT_OK);
-    OK(ctx, latent_net_parse(ctx, wide, strlen(wide), "wide.net", &net));
+    open_wide(1000, &ctx, &net);
     OK(ctx, lt_backend_open(ctx, &basic, &backend));
     size_t before = machine.used;
     assert_int_equal(lt_plan_create(ctx, net, backend, NULL, 4096, 1, -1, &plan), LATENT_ERROR_MEMORY);
@@ -391,10 +396,7 @@ static void test_full_moments(void **state) {
     latent_dataset *data = NULL;
     latent_train_options options;
     lt_trainer t;
-    reset();
-    machine.memory = 4000u * MEBIBYTE;
-    assert_int_equal(latent_context_create(&ctx), LATENT_OK);
-    OK(ctx, latent_net_parse(ctx, wide, strlen(wide), "wide.net", &net));
+    open_wide(4000, &ctx, &net);
     OK(ctx, latent_model_create(ctx, net, &basic, 1, &model));
     OK(ctx, lt_trainer_noise(ctx, net, 8, 1, &data));
     latent_train_defaults(net, &options);
@@ -423,10 +425,7 @@ static void test_full_inference(void **state) {
     latent_context *ctx = NULL;
     latent_net *net = NULL;
     latent_model *model = NULL;
-    reset();
-    machine.memory = 1000u * MEBIBYTE;
-    assert_int_equal(latent_context_create(&ctx), LATENT_OK);
-    OK(ctx, latent_net_parse(ctx, wide, strlen(wide), "wide.net", &net));
+    open_wide(1000, &ctx, &net);
     OK(ctx, latent_model_create(ctx, net, &basic, 1, &model));
     machine.memory = machine.used + 20 * MEBIBYTE;
     OK(ctx, lt_model_encode_ready(ctx, model));

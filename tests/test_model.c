@@ -5,6 +5,7 @@
 #include "io/ae2024.h"
 #include "io/safetensors.h"
 #include "model/model.h"
+#include "scratch_folder.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -19,7 +20,7 @@
 static const char small[] = "input 6x4x3\nconv enc 5 3x3 relu pool2\nlatent\nconv dec 3 3x3 up2\nloss mse\n";
 
 static latent_context *ctx;
-static char folder[64];
+static char folder[40];
 static const latent_engine_options ref = {.backend = "ref"};
 
 #define OK(call)                                                                                             \
@@ -347,16 +348,13 @@ static void test_dataset(void **state) {
 
 static int setup(void **state) {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/latent-test-XXXXXX");
-    return !mkdtemp(folder) || latent_context_create(&ctx) != LATENT_OK;
+    return scratch_folder_make(folder) != 0 || latent_context_create(&ctx) != LATENT_OK;
 }
 
 static int teardown(void **state) {
     (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
     latent_context_destroy(ctx);
-    return system(command);
+    return scratch_folder_remove(folder);
 }
 
 int main(void) {

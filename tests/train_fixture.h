@@ -15,9 +15,9 @@
 #include "base/rng.h"
 #include "data/dataset.h"
 #include "model/model.h"
+#include "scratch_folder.h"
 #include "train/checkpoint.h"
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ typedef struct fixture {
     latent_context *ctx;
     latent_dataset *data;
     latent_net *net;
-    char folder[64];
+    char folder[40];
     char run[96], other[96];
 } fixture;
 
@@ -82,18 +82,10 @@ static inline latent_dataset *fixture_data(int count) {
     return data;
 }
 
-static inline int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *at) {
-    (void)info;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
 static inline int fixture_open(void **state) {
     fixture *fx = calloc(1, sizeof *fx);
     *state = fx;
-    strcpy(fx->folder, "/tmp/latent-test-XXXXXX");
-    if (!mkdtemp(fx->folder) || latent_context_create(&fx->ctx) != LATENT_OK) {
+    if (scratch_folder_make(fx->folder) != 0 || latent_context_create(&fx->ctx) != LATENT_OK) {
         return -1;
     }
     snprintf(fx->run, sizeof fx->run, "%s/run", fx->folder);
@@ -105,7 +97,7 @@ static inline int fixture_open(void **state) {
 
 static inline int fixture_close(void **state) {
     fixture *fx = *state;
-    nftw(fx->folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    scratch_folder_remove(fx->folder);
     latent_dataset_destroy(fx->data);
     latent_net_destroy(fx->net);
     latent_context_destroy(fx->ctx);
